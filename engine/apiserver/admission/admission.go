@@ -1,0 +1,71 @@
+// Package admission holds the API server's admission plugins, one file each: code that
+// may change (mutating) and then refuse (validating) what somebody asks to write. Reads
+// never come here. Upstream: plugin/pkg/admission and k8s.io/apiserver/pkg/admission.
+package admission
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+// Operation is what the request does to the object.
+type Operation string
+
+// The operations.
+const (
+	Create  Operation = "CREATE"
+	Update  Operation = "UPDATE"
+	Delete  Operation = "DELETE"
+	Connect Operation = "CONNECT"
+)
+
+// Attributes is the request as a plugin sees it.
+type Attributes struct {
+	Operation   Operation
+	Kind        schema.GroupVersionKind
+	Resource    schema.GroupVersionResource
+	Subresource string
+	Namespace   string
+	Name        string         // empty while a name is still to be generated
+	Object      runtime.Object // k8s.io/api type; a mutating plugin may change it in place; nil for delete
+	OldObject   runtime.Object // immutable; nil for create
+	User        user.Info
+	DryRun      bool
+	Delete      *metav1.DeleteOptions
+	Now         time.Time // simulated wall clock
+}
+
+// Cluster is what the API server's own informers hold: what a plugin may look at.
+// Objects are immutable.
+type Cluster interface {
+	Get(gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, bool)
+	// List returns the objects of one namespace ("" for all), ordered by key.
+	List(gvr schema.GroupVersionResource, namespace string) []runtime.Object
+}
+
+// Plugin is one admission plugin. It implements Mutator, Validator or both.
+type Plugin interface {
+	Name() string
+}
+
+// Mutator may change a.Object. An error refuses the request; errors are those of
+// k8s.io/apimachinery/pkg/api/errors with upstream's exact text.
+type Mutator interface {
+	Plugin
+	Admit(a *Attributes, c Cluster) error
+}
+
+// Validator may refuse.
+type Validator interface {
+	Plugin
+	Validate(a *Attributes, c Cluster) error
+}
+
+// Warner may add warnings to the answer (PodSecurity's "would violate …").
+type Warner interface {
+	Warn(a *Attributes, c Cluster) []string
+}

@@ -1,0 +1,4 @@
+// podwalk teaches the life of a Kubernetes Pod in a terminal.
+package main
+
+func main() {}
