@@ -8,6 +8,7 @@
 package client
 
 import (
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,10 +44,14 @@ func New(k *kernel.Kernel, self kernel.ActorID, component stage.Component, cred 
 // Do sends a request as it is; who asks and with which credential are filled in.
 func (c *Client) Do(r wire.Request) {
 	r.ReplyTo, r.Client, r.Credential, r.UserAgent = c.self, c.component, c.cred, c.agent
-	c.k.Send(kernel.ActorID(stage.APIServer), Latency, r)
+	c.k.Send(c.server(), Latency, r)
 }
 
-// For starts a request about one object: resource, namespace and name are taken from it.
+func (c *Client) server() kernel.ActorID { return kernel.ActorID(stage.APIServer) }
+
+func formatRevision(r int64) string { return strconv.FormatInt(r, 10) }
+
+// request is about one object: resource, namespace and name are taken from it.
 func request(verb wire.Verb, obj runtime.Object, tag any) wire.Request {
 	m, err := meta.Accessor(obj)
 	if err != nil {
