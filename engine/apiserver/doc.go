@@ -1,0 +1,17 @@
+// Package apiserver is the actor "kube-apiserver": the only component that talks to etcd.
+//
+// A request goes gate by gate: request, authentication, authorization, decode, mutating
+// admission, schema validation, validating admission, persist, answer; there is one file
+// a gate (gate_*.go). Each gate is an event of its own at its own virtual time and says in
+// a hop how it decided, so a request is state that lies between two gates: it can wait for
+// etcd, be snapshotted, or meet a fault on its way. Reads stop after authorization.
+//
+// Kinds are rows of one registry (resources*.go) over the strategies of
+// k8s.io/kubernetes/pkg/registry, which prepare, validate and canonicalise objects exactly
+// as the real server does; defaulting and conversion are those of its scheme. Ours are the
+// chain, the clock, names and uids, deletion, watches and the allocation of Service
+// addresses.
+//
+// Left out: API priority and fairness, audit logs, aggregation, encryption at rest,
+// periodic bookmarks (only the one that ends a streaming list is sent).
+package apiserver
