@@ -21,6 +21,7 @@ const (
 	spamBurst       = 25
 	spamRefill      = 300 * time.Second // one more event an object
 	finishSeries    = 6 * time.Minute
+	rememberedMax   = 4096
 )
 
 // Recorder writes Events about objects: core/v1 ones with upstream's aggregation (the
@@ -47,6 +48,7 @@ type seenEvent struct {
 	Name  string
 	Count int32
 	First metav1.Time
+	Last  time.Time
 }
 
 type similarGroup struct {
@@ -116,13 +118,14 @@ func (r *Recorder) EventFor(ref corev1.ObjectReference, eventType, reason, messa
 		Source:              corev1.EventSource{Component: r.component, Host: r.host},
 		ReportingController: r.component, ReportingInstance: r.host,
 	}
+	r.forget()
 	key := r.aggregate(ev)
 	r.send(ev, key)
 }
 
 // stamp is the suffix of an event's name: upstream takes the nanoseconds of the clock.
 func (r *Recorder) stamp() int64 {
-	return r.c.k.Now().Wall().UnixNano() + int64(r.c.k.Rand("event/" + string(r.c.self)).IntN(1000))
+	return r.c.k.Now().Wall().UnixNano() + int64(r.c.k.Rand("event/"+string(r.c.self)).IntN(1000))
 }
 
 // aggregate combines events that differ only in their message once there are many, and
@@ -157,14 +160,14 @@ func (r *Recorder) aggregate(ev *corev1.Event) string {
 func (r *Recorder) send(ev *corev1.Event, key string) {
 	if seen, again := r.state.Seen[key]; again {
 		ev.Name, ev.FirstTimestamp, ev.Count = seen.Name, seen.First, seen.Count+1
-		r.state.Seen[key] = seenEvent{seen.Name, ev.Count, seen.First}
+		r.state.Seen[key] = seenEvent{seen.Name, ev.Count, seen.First, ev.LastTimestamp.Time}
 		if r.spam(ev) {
 			return
 		}
 		r.c.Do(r.write(wire.Update, ev))
 		return
 	}
-	r.state.Seen[key] = seenEvent{ev.Name, 1, ev.FirstTimestamp}
+	r.state.Seen[key] = seenEvent{ev.Name, 1, ev.FirstTimestamp, ev.LastTimestamp.Time}
 	if r.spam(ev) {
 		return
 	}
@@ -202,6 +205,7 @@ func (r *Recorder) EventAction(about kube.Object, eventType, reason, action, not
 }
 
 func (r *Recorder) recordSeries(about kube.Object, eventType, reason, action, note string) {
+	r.forget()
 	k, _ := kube.KindOf(about)
 	now := r.c.k.Now().Wall()
 	ns := about.GetNamespace()
@@ -216,7 +220,7 @@ func (r *Recorder) recordSeries(about kube.Object, eventType, reason, action, no
 		}
 		ev.Series.Count++
 		ev.Series.LastObservedTime = metav1.NewMicroTime(now)
-		r.state.Series[key] = seenSeries{ev, now}
+		r.state.Series[key] = seenSeries{ev.DeepCopy(), now}
 		r.c.Do(r.write(wire.Update, ev))
 		return
 	}
@@ -229,8 +233,23 @@ func (r *Recorder) recordSeries(about kube.Object, eventType, reason, action, no
 			UID: about.GetUID(), ResourceVersion: about.GetResourceVersion(),
 		},
 	}
-	r.state.Series[key] = seenSeries{ev, now}
+	r.state.Series[key] = seenSeries{ev.DeepCopy(), now}
 	r.c.Do(r.write(wire.Create, ev))
+}
+
+// forget bounds the recorder's memory as upstream's caches do: what was last heard of
+// longest ago goes first.
+func (r *Recorder) forget() {
+	now := r.c.k.Now().Wall()
+	stale := func(last time.Time) bool { return now.Sub(last) > similarInterval }
+	if len(r.state.Similar) > rememberedMax {
+		maps.DeleteFunc(r.state.Similar, func(_ string, g similarGroup) bool { return stale(g.Last) })
+		maps.DeleteFunc(r.state.Seen, func(_ string, s seenEvent) bool { return stale(s.Last) })
+		maps.DeleteFunc(r.state.Tokens, func(_ string, b tokenBucket) bool { return stale(b.Last) })
+	}
+	if len(r.state.Series) > rememberedMax {
+		maps.DeleteFunc(r.state.Series, func(_ string, s seenSeries) bool { return now.Sub(s.Last) > finishSeries })
+	}
 }
 
 // Handle reports whether an event is the answer to a write of this recorder, which needs

@@ -99,6 +99,7 @@ type Kernel struct {
 	names  []string // keys of states, sorted
 
 	current ActorID
+	steps   uint64
 	stalled int
 	seen    map[ActorID]int // who was active while time stood still
 	err     error
@@ -153,6 +154,10 @@ func (k *Kernel) Now() Time { return k.now }
 
 // Seed returns the seed of the run.
 func (k *Kernel) Seed() uint64 { return k.seed }
+
+// Steps returns how many events have been handled since time zero; together with a
+// snapshot it names a place between two events exactly.
+func (k *Kernel) Steps() uint64 { return k.steps }
 
 // Err returns why the run cannot go on, or nil.
 func (k *Kernel) Err() error { return k.err }
@@ -225,6 +230,7 @@ func (k *Kernel) Step() bool {
 			continue // the actor is gone (a node that was removed): nobody hears it
 		}
 		k.now, k.cause, k.current = e.at, e.cause, e.to
+		k.steps++
 		a.Handle(e.ev)
 		k.cause, k.current = 0, ""
 		return true
@@ -276,6 +282,7 @@ func (k *Kernel) suspects() string {
 type Snapshot struct {
 	now    Time
 	seq    uint64
+	steps  uint64
 	queue  *btree.BTreeG[entry]
 	busy   map[ActorID]Time
 	rand   map[string]Rand
@@ -285,10 +292,13 @@ type Snapshot struct {
 // At returns the virtual time of the snapshot.
 func (s *Snapshot) At() Time { return s.now }
 
+// Steps returns how many events had been handled.
+func (s *Snapshot) Steps() uint64 { return s.steps }
+
 // Snapshot copies the run between two events.
 func (k *Kernel) Snapshot() *Snapshot {
 	s := &Snapshot{
-		now: k.now, seq: k.seq, queue: k.queue.Copy(),
+		now: k.now, seq: k.seq, steps: k.steps, queue: k.queue.Copy(),
 		busy:   make(map[ActorID]Time, len(k.busy)),
 		rand:   make(map[string]Rand, len(k.rand)),
 		states: make(map[string]any, len(k.states)),
@@ -309,7 +319,7 @@ func (k *Kernel) Snapshot() *Snapshot {
 
 // Restore puts the run back to s.
 func (k *Kernel) Restore(s *Snapshot) {
-	k.now, k.seq, k.cause, k.err, k.stalled = s.now, s.seq, 0, nil, 0
+	k.now, k.seq, k.steps, k.cause, k.err, k.stalled = s.now, s.seq, s.steps, 0, nil, 0
 	k.queue = s.queue.Copy()
 	clear(k.busy)
 	for id, t := range s.busy {
