@@ -122,6 +122,41 @@ type ExecSync struct {
 	Timeout     time.Duration // 0 for none
 }
 
+// Status asks whether the runtime and its network plugin are ready: what the kubelet's
+// Ready condition is made of.
+type Status struct {
+	ReplyTo kernel.ActorID
+	Tag     any
+}
+
+// ImageStatus asks whether an image is on the node; the Response's Image has no ID where
+// it is not.
+type ImageStatus struct {
+	ReplyTo kernel.ActorID
+	Tag     any
+	Image   string
+}
+
+// ListImages asks for every image on the node (Response.Images), largest first.
+type ListImages struct {
+	ReplyTo kernel.ActorID
+	Tag     any
+}
+
+// ListContainers asks for every container that the runtime knows (Response.Containers),
+// oldest first: a kubelet that begins, or that was cut off, learns the state from it.
+type ListContainers struct {
+	ReplyTo kernel.ActorID
+	Tag     any
+}
+
+// ContainerLog asks for what a container wrote (Response.Log), oldest first.
+type ContainerLog struct {
+	ReplyTo     kernel.ActorID
+	Tag         any
+	ContainerID string
+}
+
 // Response ends a request.
 type Response struct {
 	Tag  any
@@ -139,6 +174,25 @@ type Response struct {
 	Stderr      []byte
 	TimedOut    bool // of ExecSync
 	Took        time.Duration
+
+	NetworkReady   bool              // of Status
+	NetworkMessage string            // of Status: "Network plugin returns error: cni plugin not initialized"
+	Images         []ImageInfo       // of ListImages
+	Containers     []ContainerStatus // of ListContainers
+	Log            []LogLine         // of ContainerLog
+}
+
+// ContainerStatus is what the runtime knows of one container.
+type ContainerStatus struct {
+	PodUID, SandboxID, ContainerID, Name string
+	Attempt                              int
+	State                                string // "created", "running", "exited"
+	SandboxReady                         bool
+	PodIP                                string
+	Image                                ImageInfo
+	StartedAt, FinishedAt                kernel.Time
+	ExitCode                             int32
+	Reason, Message                      string
 }
 
 // ImageInfo describes an image on the node.
