@@ -109,6 +109,12 @@ func (c *Cache[T]) Stop() {
 // is up to date again).
 func (c *Cache[T]) Synced() bool { return c.state.Synced }
 
+// Revision returns the revision that the cache is up to date with.
+func (c *Cache[T]) Revision() int64 { return c.state.Revision }
+
+// Resource returns what the cache holds.
+func (c *Cache[T]) Resource() schema.GroupVersionResource { return c.resource }
+
 // Get returns one object.
 func (c *Cache[T]) Get(namespace, name string) (T, bool) {
 	return c.state.objects.Get(kube.Key(namespace, name))
