@@ -48,6 +48,11 @@ func Points() []Point {
 	return out
 }
 
+// Changed tells an actor that a point of its component was switched on or off. Most look
+// at the board when they next have something to do; those that must act at once (to list
+// again after a stop) handle this event.
+type Changed struct{ Point Point }
+
 // Board is the state of all switches of one run. It is part of the kernel's state.
 type Board struct {
 	on map[Point]string

@@ -147,11 +147,16 @@ func (s Scenario) Validate() error {
 		}
 		names[n.Name] = true
 	}
-	for list, steps := range map[string][]Step{"setup": s.Setup, "steps": s.Steps} {
-		for i, st := range steps {
-			if n := st.fields(); n != 1 {
-				return fmt.Errorf("%s[%d] must say exactly one thing to do, not %d", list, i, n)
-			}
+	if err := checkSteps("setup", s.Setup); err != nil {
+		return err
+	}
+	return checkSteps("steps", s.Steps)
+}
+
+func checkSteps(list string, steps []Step) error {
+	for i, st := range steps {
+		if n := st.fields(); n != 1 {
+			return fmt.Errorf("%s[%d] must say exactly one thing to do, not %d", list, i, n)
 		}
 	}
 	return nil

@@ -57,6 +57,19 @@ func (l *Log) Record(h Hop) uint64 {
 	return h.Seq
 }
 
+// Begin declares that the hops so far were preparation: they move to the background.
+func (l *Log) Begin() {
+	back := append(append([]Hop(nil), l.back...), l.hops...)
+	sort.SliceStable(back, func(i, j int) bool { return back[i].Seq < back[j].Seq })
+	if len(back) > backgroundMax {
+		back = back[len(back)-backgroundMax:]
+	}
+	for i := range back {
+		back[i].Background, back[i].Detail = true, nil
+	}
+	l.back, l.hops, l.dropped = back, nil, 0
+}
+
 // Len returns the number of hops in focus.
 func (l *Log) Len() int { return len(l.hops) }
 
