@@ -26,13 +26,14 @@ const (
 	CNIBroken                Point = "cni.broken"           // value: the plugin's error
 	RegistryDown             Point = "registry.down"        // value: a registry host, or "" for all
 	RegistryTagMissing       Point = "registry.tag-missing" // value: image reference
-	CredentialBroken         Point = "client.credential"    // value: a bearer token that kubectl sends instead of its certificate
+	ClientToken              Point = "client.token"         // value: a bearer token that kubectl sends instead of its certificate
+	ClientUser               Point = "client.user"          // value: the user whose certificate kubectl sends instead of its own
 )
 
 var known = map[Point]bool{
 	SchedulerStopped: true, ControllerManagerStopped: true, APIServerStopped: true, EtcdStopped: true,
 	KubeletStopped: true, ContainerdStopped: true, KubeProxyStopped: true, CNIBroken: true,
-	RegistryDown: true, RegistryTagMissing: true, CredentialBroken: true,
+	RegistryDown: true, RegistryTagMissing: true, ClientToken: true, ClientUser: true,
 }
 
 // Known reports whether a point of that name exists.

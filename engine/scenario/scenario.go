@@ -178,6 +178,8 @@ type Document struct {
 	JSON  []byte
 	Kind  string
 	Name  string
+	// Namespace as written, "" where it is not.
+	Namespace string
 	// APIVersion as written.
 	APIVersion string
 }
@@ -233,7 +235,8 @@ func document(raw []byte) (*Document, error) {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		Metadata   struct {
-			Name string `json:"name"`
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(js, &head); err != nil {
@@ -242,5 +245,5 @@ func document(raw []byte) (*Document, error) {
 	if head.Kind == "" || head.APIVersion == "" {
 		return nil, fmt.Errorf("apiVersion or kind is missing")
 	}
-	return &Document{JSON: js, Kind: head.Kind, Name: head.Metadata.Name, APIVersion: head.APIVersion}, nil
+	return &Document{JSON: js, Kind: head.Kind, Name: head.Metadata.Name, Namespace: head.Metadata.Namespace, APIVersion: head.APIVersion}, nil
 }
