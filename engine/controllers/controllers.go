@@ -70,6 +70,11 @@ type entry struct {
 var registry = []entry{
 	{"deployment", "deployment-controller", "deployment-controller", newDeployments},
 	{"replicaset", "replicaset-controller", "replicaset-controller", newReplicaSets},
+	{"endpointslice", "endpointslice-controller", "endpoint-slice-controller", newEndpointSlices},
+	{"serviceaccount", "service-account-controller", "service-account-controller", newServiceAccounts},
+	{"root-ca-publisher", "root-ca-cert-publisher", "root-ca-cert-publisher", newRootCAPublisher},
+	{"namespace", "namespace-controller", "namespace-controller", newNamespaces},
+	{"pod-garbage-collector", "pod-garbage-collector", "pod-garbage-collector", newPodGC},
 }
 
 // Manager is the set of all controllers.
