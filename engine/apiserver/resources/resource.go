@@ -40,7 +40,8 @@ type Resource struct {
 	// ReturnsDeleted: the answer to a DELETE is the object and not a Status.
 	ReturnsDeleted bool
 
-	internal schema.GroupVersionKind
+	internal   schema.GroupVersionKind
+	selectable map[string]bool
 }
 
 var byResource = map[schema.GroupVersionResource]*Resource{}
@@ -70,11 +71,13 @@ func init() {
 		if prefix == "" {
 			prefix = k.Resource.Resource
 		}
-		byResource[k.Resource] = &Resource{
+		row := &Resource{
 			Kind: k, Storage: storage, Prefix: "/registry/" + prefix + "/",
 			Strategy: r.strategy, Subresources: r.subresources, ReturnsDeleted: r.returnsDeleted,
 			internal: schema.GroupVersionKind{Group: storage.Kind.Group, Version: runtime.APIVersionInternal, Kind: k.Kind.Kind},
 		}
+		row.selectable = selectableFields(row)
+		byResource[k.Resource] = row
 	}
 }
 

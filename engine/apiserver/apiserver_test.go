@@ -1,0 +1,169 @@
+package apiserver_test
+
+import (
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"podwalk/engine/apiserver"
+	"podwalk/engine/apiserver/admission"
+	"podwalk/engine/apiserver/wire"
+	"podwalk/engine/etcd"
+	"podwalk/engine/fault"
+	"podwalk/engine/kernel"
+	"podwalk/engine/kube"
+	"podwalk/engine/network"
+	"podwalk/engine/stage"
+	"podwalk/engine/trace"
+)
+
+// allowAll stands in for authentication and authorization: everybody is who they say.
+type allowAll struct{}
+
+func (allowAll) Authenticate(c wire.Credential, _ admission.Cluster, _ time.Time) (user.Info, string) {
+	if c.BadCert != "" {
+		return nil, c.BadCert
+	}
+	return &user.DefaultInfo{Name: c.CommonName, Groups: c.Orgs}, ""
+}
+
+func (allowAll) Authorize(a authorizer.Attributes, _ admission.Cluster) (bool, string) {
+	return a.GetUser().GetName() != "jane", ""
+}
+
+func (allowAll) Rules(user.Info, string, admission.Cluster) authorizationv1.SubjectRulesReviewStatus {
+	return authorizationv1.SubjectRulesReviewStatus{}
+}
+
+type wires struct{}
+
+func (wires) Do(kernel.ActorID, network.Call) {}
+
+// sink is a client that keeps what it gets; what a test has seen is no part of the run.
+type sink struct {
+	answers []wire.Answer
+	events  []wire.WatchEvent
+}
+
+func (c *sink) Handle(ev kernel.Event) {
+	switch ev := ev.(type) {
+	case wire.Answer:
+		c.answers = append(c.answers, ev)
+	case wire.WatchEvent:
+		c.events = append(c.events, ev)
+	}
+}
+
+type world struct {
+	k     *kernel.Kernel
+	log   *trace.Log
+	board *fault.Board
+	etcd  *etcd.Etcd
+	api   *apiserver.Server
+	me    *sink
+}
+
+func newWorld(edit ...func(*apiserver.Config)) *world {
+	w := &world{k: kernel.New(1), board: fault.NewBoard(), me: &sink{}}
+	w.k.Attach("faults", w.board)
+	w.log = trace.New(w.k)
+	w.etcd = etcd.New(w.k, w.board, etcd.DefaultConfig())
+	cfg := apiserver.DefaultConfig()
+	cfg.Authenticator, cfg.Authorizer = allowAll{}, allowAll{}
+	for _, e := range edit {
+		e(&cfg)
+	}
+	w.api = apiserver.New(w.k, w.log, w.board, wires{}, w.etcd, cfg)
+	w.k.Register("me", w.me)
+	w.api.Preload(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"kubernetes"}}},
+	)
+	w.api.Start()
+	return w
+}
+
+// do sends a request and runs until its answer is there.
+func (w *world) do(r wire.Request) wire.Answer {
+	r.ReplyTo = "me"
+	if r.Client == "" {
+		r.Client = stage.Kubectl
+	}
+	if r.Credential.CommonName == "" {
+		r.Credential.CommonName = "kubernetes-admin"
+	}
+	n := len(w.me.answers)
+	w.k.Send(kernel.ActorID(stage.APIServer), 0, r)
+	for len(w.me.answers) == n && w.k.Step() {
+	}
+	return w.me.answers[len(w.me.answers)-1]
+}
+
+func nginx(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx"}}},
+	}
+}
+
+func TestLifeOfAPod(t *testing.T) {
+	w := newWorld()
+	w.do(wire.Request{Verb: wire.Watch, Resource: kube.Pods, Tag: "pods"})
+	a := w.do(wire.Request{Verb: wire.Create, Resource: kube.Pods, Namespace: "default", Object: nginx("a")})
+	if err := a.Err(); err != nil {
+		t.Fatal(err)
+	}
+	pod := a.Object.(*corev1.Pod)
+	if pod.UID == "" || pod.Spec.RestartPolicy != corev1.RestartPolicyAlways || pod.Status.Phase != corev1.PodPending {
+		t.Errorf("not defaulted and prepared: %+v", pod)
+	}
+	a = w.do(wire.Request{Verb: wire.Create, Resource: kube.Pods, Subresource: "binding", Namespace: "default", Name: "a", Object: &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}, Target: corev1.ObjectReference{Kind: "Node", Name: "node01"}}})
+	if err := a.Err(); err != nil {
+		t.Fatal(err)
+	}
+	got := w.do(wire.Request{Verb: wire.Get, Resource: kube.Pods, Namespace: "default", Name: "a"}).Object.(*corev1.Pod)
+	if got.Spec.NodeName != "node01" {
+		t.Errorf("node = %q", got.Spec.NodeName)
+	}
+	running := got.DeepCopy()
+	running.Status.Phase = corev1.PodRunning
+	a = w.do(wire.Request{Verb: wire.Patch, Resource: kube.Pods, Subresource: "status", Namespace: "default", Name: "a", Object: running})
+	if err := a.Err(); err != nil {
+		t.Fatal(err)
+	}
+	a = w.do(wire.Request{Verb: wire.Delete, Resource: kube.Pods, Namespace: "default", Name: "a"})
+	if err := a.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if g := a.Object.(*corev1.Pod).DeletionGracePeriodSeconds; g == nil || *g != 30 {
+		t.Errorf("grace period = %v", g)
+	}
+	zero := int64(0)
+	a = w.do(wire.Request{Verb: wire.Delete, Resource: kube.Pods, Namespace: "default", Name: "a", Options: wire.Options{Delete: &metav1.DeleteOptions{GracePeriodSeconds: &zero}}})
+	if err := a.Err(); err != nil {
+		t.Fatal(err)
+	}
+	a = w.do(wire.Request{Verb: wire.Get, Resource: kube.Pods, Namespace: "default", Name: "a"})
+	if a.Err() == nil || a.Err().Error() != `pods "a" not found` {
+		t.Errorf("err = %v", a.Err())
+	}
+	w.k.AdvanceTo(w.k.Now().Add(time.Second))
+	var kinds []wire.EventType
+	for _, e := range w.me.events {
+		kinds = append(kinds, e.Type)
+	}
+	want := []wire.EventType{wire.Added, wire.Modified, wire.Modified, wire.Modified, wire.Modified, wire.Deleted}
+	if len(kinds) != len(want) {
+		t.Fatalf("events: %v", kinds)
+	}
+	for i := range want {
+		if kinds[i] != want[i] {
+			t.Errorf("events: %v", kinds)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package apiserver
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podwalk/engine/apiserver/resources"
+	"podwalk/engine/apiserver/wire"
+	"podwalk/engine/etcd"
+)
+
+// deleteCollection deletes whatever a list with the same selectors would return. Each
+// deletion goes through the gates on its own; the answer does not wait for them.
+func (s *Server) deleteCollection(f *flight, row *resources.Resource) error {
+	sel, err := newSelection(f.Req.Options, row)
+	if err != nil {
+		return err
+	}
+	var children []*flight
+	s.etcd.Range(row.KeyPrefix(f.Req.Namespace), "", 0, func(kv *etcd.KV) bool {
+		if !sel.matches(kv.Value) {
+			return true
+		}
+		m := kv.Value.(metav1.Object)
+		c := &flight{Req: f.Req, Gate: gateDecode, Level: f.Level, Since: f.Since, User: f.User}
+		c.Req.Verb, c.Req.ReplyTo, c.Req.Tag = wire.Delete, "", nil
+		c.Req.Namespace, c.Req.Name, c.Req.Path = m.GetNamespace(), m.GetName(), ""
+		children = append(children, c)
+		return true
+	})
+	for _, c := range children {
+		s.nextID++
+		c.ID = s.nextID
+		s.flights[c.ID] = c
+		s.k.Send(self, s.cfg.Decode, step{c.ID})
+	}
+	s.object(f, 200, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, s.etcd.Revision())
+	return errDone
+}

@@ -1,0 +1,74 @@
+package apiserver
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+
+	"podwalk/engine/apiserver/resources"
+	"podwalk/engine/etcd"
+	"podwalk/engine/kube"
+)
+
+// The read-only view: what is stored right now, without a request. Admission plugins and
+// authorizers look through it (it implements admission.Cluster), and so do the screens.
+
+// Get returns an object as it is stored; it must not be changed.
+func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, bool) {
+	row, ok := resources.Get(gvr)
+	if !ok {
+		return nil, false
+	}
+	kv, ok := s.etcd.Get(row.Key(namespace, name))
+	if !ok {
+		return nil, false
+	}
+	return row.Served(kv.Value), true
+}
+
+// List returns the objects of one namespace ("" for all) by key; they must not be changed.
+func (s *Server) List(gvr schema.GroupVersionResource, namespace string) []runtime.Object {
+	row, ok := resources.Get(gvr)
+	if !ok {
+		return nil
+	}
+	var out []runtime.Object
+	s.etcd.Range(row.KeyPrefix(namespace), "", 0, func(kv *etcd.KV) bool {
+		out = append(out, row.Served(kv.Value))
+		return true
+	})
+	return out
+}
+
+// Revision returns etcd's revision.
+func (s *Server) Revision() int64 { return s.etcd.Revision() }
+
+// Preload puts objects into etcd before a run: with defaults, a uid and a creation time,
+// but without admission. It panics on an object that cannot be stored: a mistake in the
+// bootstrap.
+func (s *Server) Preload(objs ...runtime.Object) {
+	for _, obj := range objs {
+		row, ok := resources.Get(kube.ResourceOf(obj))
+		if !ok {
+			panic("apiserver: nothing is stored as " + obj.GetObjectKind().GroupVersionKind().String())
+		}
+		obj = obj.DeepCopyObject()
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		legacyscheme.Scheme.Default(obj)
+		m := obj.(metav1.Object)
+		if m.GetUID() == "" {
+			m.SetUID(types.UID(s.uids.UUID()))
+		}
+		if t := m.GetCreationTimestamp(); t.IsZero() {
+			m.SetCreationTimestamp(s.now())
+		}
+		stored, err := row.Stored(obj)
+		if err != nil {
+			panic("apiserver: " + err.Error())
+		}
+		s.etcd.Preload(row.KeyOf(stored), stored)
+	}
+	s.seen = s.etcd.Revision()
+}

@@ -1,0 +1,285 @@
+package apiserver
+
+import (
+	"sort"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"podwalk/engine/apiserver/resources"
+	"podwalk/engine/apiserver/wire"
+	"podwalk/engine/etcd"
+	"podwalk/engine/kernel"
+	"podwalk/engine/kube"
+)
+
+// watcher is one client that wants to hear of changes: plain data.
+type watcher struct {
+	ID        uint64
+	To        kernel.ActorID
+	Tag       any
+	Resource  schema.GroupVersionResource
+	Namespace string
+	Options   wire.Options
+	// Node and Name are the values that the field selector asks for, where it does: such
+	// watchers are found by them, so that a change of one Pod concerns one kubelet and not
+	// five thousand.
+	Node, Name string
+}
+
+type live struct {
+	watcher
+	selection selection
+}
+
+// indexKey says which watchers a change can concern. Empty Node and Name: all changes of
+// the resource.
+type indexKey struct {
+	resource   schema.GroupVersionResource // as stored
+	node, name string
+}
+
+type watches struct {
+	byID  map[uint64]*live
+	index map[indexKey][]*live // by ID
+}
+
+func newWatches() watches {
+	return watches{byID: map[uint64]*live{}, index: map[indexKey][]*live{}}
+}
+
+func (w *watches) key(l *live) indexKey {
+	return indexKey{l.selection.row.Storage.Resource, l.Node, l.Name}
+}
+
+func (w *watches) add(l *live) {
+	w.byID[l.ID] = l
+	k := w.key(l)
+	at := sort.Search(len(w.index[k]), func(i int) bool { return w.index[k][i].ID > l.ID })
+	list := append(w.index[k], nil)
+	copy(list[at+1:], list[at:])
+	list[at] = l
+	w.index[k] = list
+}
+
+func (w *watches) remove(id uint64) *live {
+	l := w.byID[id]
+	if l == nil {
+		return nil
+	}
+	delete(w.byID, id)
+	k := w.key(l)
+	list := w.index[k]
+	at := sort.Search(len(list), func(i int) bool { return list[i].ID >= id })
+	if len(list) == 1 {
+		delete(w.index, k)
+	} else {
+		w.index[k] = append(list[:at:at], list[at+1:]...)
+	}
+	return l
+}
+
+func (w *watches) ids() []uint64 { return sortedKeys(w.byID) }
+
+// snapshot lists the watchers by ID; restore builds the index anew.
+func (w *watches) snapshot() []watcher {
+	out := make([]watcher, 0, len(w.byID))
+	for _, id := range w.ids() {
+		out = append(out, w.byID[id].watcher)
+	}
+	return out
+}
+
+func (w *watches) restore(list []watcher) {
+	*w = newWatches()
+	for _, x := range list {
+		l, err := newLive(x)
+		if err != nil {
+			panic("apiserver: a watch that was accepted before: " + err.Error())
+		}
+		w.add(l)
+	}
+}
+
+func newLive(x watcher) (*live, error) {
+	row, ok := resources.Get(x.Resource)
+	if !ok {
+		return nil, apierrors.NewNotFound(x.Resource.GroupResource(), "")
+	}
+	sel, err := newSelection(x.Options, row)
+	if err != nil {
+		return nil, err
+	}
+	if sel.fields != nil {
+		if v, ok := sel.fields.RequiresExactMatch("spec.nodeName"); ok && v != "" && row.Storage.Resource == kube.Pods {
+			x.Node = v
+		} else if v, ok := sel.fields.RequiresExactMatch("metadata.name"); ok && v != "" {
+			x.Name = v
+		}
+	}
+	return &live{x, sel}, nil
+}
+
+// watch begins a watch: its Answer says so, then come the events from the asked revision
+// on, or, without one, an event for each object that is there.
+func (s *Server) watch(f *flight, row *resources.Resource) error {
+	r := &f.Req
+	o := r.Options
+	if r.Name != "" && o.FieldSelector == "" {
+		o.FieldSelector = "metadata.name=" + r.Name
+	}
+	l, err := newLive(watcher{ID: f.ID, To: r.ReplyTo, Tag: r.Tag, Resource: r.Resource, Namespace: r.Namespace, Options: o})
+	if err != nil {
+		return err
+	}
+	from, err := int64(0), error(nil)
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" && !o.SendInitial {
+		if from, err = strconv.ParseInt(o.ResourceVersion, 10, 64); err != nil {
+			return apierrors.NewBadRequest("Invalid value: \"" + o.ResourceVersion + "\": strconv.ParseUint: parsing \"" + o.ResourceVersion + "\": invalid syntax")
+		}
+		if from < s.etcd.Compacted() {
+			return expired(from, s.etcd.Compacted())
+		}
+	}
+	a := answerTo(r)
+	a.Code, a.WatchID, a.Revision = 200, l.ID, s.etcd.Revision()
+	ahead := f.Ahead
+	s.finish(f, a)
+	// Events follow the answer; they come from the same queue, in the order of sending.
+	after := ahead + max(s.cfg.Answer, s.cfg.Watch)
+	if from == 0 {
+		s.initialEvents(l, after)
+	} else {
+		s.etcd.Since(from, func(ev etcd.Event) bool {
+			if ev.Rev > s.seen { // pump will tell
+				return false
+			}
+			s.tell(l, ev, after)
+			return true
+		})
+	}
+	s.watches.add(l)
+	if o.Timeout > 0 {
+		s.k.Send(self, o.Timeout, endWatch{l.ID})
+	}
+	return errDone
+}
+
+func (s *Server) initialEvents(l *live, after time.Duration) {
+	row := l.selection.row
+	s.etcd.Range(row.KeyPrefix(l.Namespace), "", s.seen, func(kv *etcd.KV) bool {
+		if l.selection.matches(kv.Value) {
+			s.k.Send(l.To, after, wire.WatchEvent{
+				WatchID: l.ID, Tag: l.Tag, Type: wire.Added, Resource: l.Resource, Object: row.Served(kv.Value), Revision: kv.ModRev,
+			})
+		}
+		return true
+	})
+	if l.Options.SendInitial && l.Options.Bookmarks {
+		mark := row.New()
+		mark.SetResourceVersion(strconv.FormatInt(s.seen, 10))
+		mark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		s.k.Send(l.To, after, wire.WatchEvent{
+			WatchID: l.ID, Tag: l.Tag, Type: wire.Bookmark, Resource: l.Resource, Object: mark, Revision: s.seen, Initial: true,
+		})
+	}
+}
+
+// pump tells the watchers what etcd has committed since the last time.
+func (s *Server) pump() {
+	s.etcd.Since(s.seen, func(ev etcd.Event) bool {
+		s.dispatch(ev)
+		s.seen = ev.Rev
+		return true
+	})
+}
+
+// dispatch finds whom an event concerns: those who watch all of the resource, the name,
+// or the node that the object is or was on.
+func (s *Server) dispatch(ev etcd.Event) {
+	obj := ev.Obj
+	if obj == nil {
+		obj = ev.Prev
+	}
+	kind, _ := kube.KindOf(obj)
+	gvr := kind.Resource
+	name := obj.(metav1.Object).GetName()
+	for _, l := range s.watches.index[indexKey{resource: gvr}] {
+		s.tell(l, ev, s.cfg.Watch)
+	}
+	for _, l := range s.watches.index[indexKey{resource: gvr, name: name}] {
+		s.tell(l, ev, s.cfg.Watch)
+	}
+	if gvr != kube.Pods {
+		return
+	}
+	now, was := resources.NodeOf(ev.Obj), resources.NodeOf(ev.Prev)
+	if now != "" {
+		for _, l := range s.watches.index[indexKey{resource: gvr, node: now}] {
+			s.tell(l, ev, s.cfg.Watch)
+		}
+	}
+	if was != "" && was != now {
+		for _, l := range s.watches.index[indexKey{resource: gvr, node: was}] {
+			s.tell(l, ev, s.cfg.Watch)
+		}
+	}
+}
+
+// tell sends one event to one watcher, as it looks through its selector: what comes into
+// the selection is ADDED, what leaves it DELETED.
+func (s *Server) tell(l *live, ev etcd.Event, after time.Duration) {
+	show, kind := ev.Obj, wire.Modified
+	last := ev.Obj
+	if last == nil {
+		last = ev.Gone
+	}
+	if l.Namespace != "" && last.(metav1.Object).GetNamespace() != l.Namespace {
+		return
+	}
+	if !isKind(last, l) {
+		return
+	}
+	is := ev.Obj != nil && l.selection.matches(ev.Obj)
+	was := ev.Prev != nil && l.selection.matches(ev.Prev)
+	switch {
+	case is && !was:
+		kind = wire.Added
+	case !is && was:
+		kind = wire.Deleted
+		show = ev.Gone
+		if show == nil { // left the selection: its last look, with the new revision
+			show = etcd.Stamp(ev.Prev, ev.Rev)
+		}
+	case !is:
+		return
+	}
+	s.k.Send(l.To, after, wire.WatchEvent{
+		WatchID: l.ID, Tag: l.Tag, Type: kind, Resource: l.Resource, Object: l.selection.row.Served(show), Revision: ev.Rev,
+	})
+}
+
+// isKind keeps a watch that starts from the history to its own resource.
+func isKind(obj runtime.Object, l *live) bool {
+	k, _ := kube.KindOf(obj)
+	return k.Resource == l.selection.row.Storage.Resource
+}
+
+func (s *Server) closeWatch(id uint64) {
+	if l := s.watches.remove(id); l != nil {
+		s.k.Send(l.To, s.cfg.Watch, wire.WatchEvent{WatchID: id, Tag: l.Tag, Type: wire.Closed, Resource: l.Resource})
+	}
+}
+
+func sortedKeys[V any](m map[uint64]V) []uint64 {
+	out := make([]uint64, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i] < out[j] })
+	return out
+}
