@@ -105,6 +105,13 @@ func (c *Cache[T]) Stop() {
 	s.Generation++
 }
 
+// Reset is Stop for a process that ends: what was cached is forgotten too, so that the
+// list after the next Start brings every object as an addition.
+func (c *Cache[T]) Reset() {
+	c.Stop()
+	c.state.objects = btree.Map[string, T]{}
+}
+
 // Synced reports whether the first list has come (and, after a broken watch, that it
 // is up to date again).
 func (c *Cache[T]) Synced() bool { return c.state.Synced }

@@ -92,9 +92,13 @@ func (c *Client) Get(gvr schema.GroupVersionResource, namespace, name string, ta
 }
 
 // Bind assigns a Pod to a node: POST pods/NAME/binding.
-func (c *Client) Bind(pod *corev1.Pod, node string, tag any) {
+func (c *Client) Bind(pod *corev1.Pod, node string, tag any) { c.BindAs(pod, node, false, tag) }
+
+// BindAs is Bind that says whether the request is one that nobody follows.
+func (c *Client) BindAs(pod *corev1.Pod, node string, background bool, tag any) {
 	c.Do(wire.Request{
-		Verb: wire.Create, Resource: kube.Pods, Subresource: "binding", Namespace: pod.Namespace, Name: pod.Name, Tag: tag,
+		Background: background,
+		Verb:       wire.Create, Resource: kube.Pods, Subresource: "binding", Namespace: pod.Namespace, Name: pod.Name, Tag: tag,
 		Object: &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 			Target:     corev1.ObjectReference{Kind: "Node", Name: node},

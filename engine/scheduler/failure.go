@@ -1,0 +1,171 @@
+package scheduler
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+
+	"podwalk/engine/apiserver/wire"
+	"podwalk/engine/kube"
+	"podwalk/engine/scheduler/framework"
+	"podwalk/engine/stage"
+	"podwalk/engine/trace"
+)
+
+// noteLengthLimit is the longest text of an event.
+const noteLengthLimit = 1024
+
+// failed ends the running scheduling cycle without a node.
+func (s *Scheduler) failed(c *cycle, message string, rejected bool) {
+	s.s.cycle = nil
+	rejectors := c.Rejectors
+	if !rejected {
+		rejectors = nil
+	}
+	nomination := c.Nomination
+	if c.State.Snapshot != nil && c.State.Snapshot.Nodes.Len() == 0 || !rejected {
+		empty := ""
+		nomination = &empty
+	}
+	s.handleFailure(c.Pod, rejectors, message, rejected, nomination)
+}
+
+// handleFailure puts the Pod back into the queue and tells the world: an event, and the
+// condition PodScheduled=False.
+func (s *Scheduler) handleFailure(q *queued, rejectors []string, message string, rejected bool, nomination *string) {
+	pod, known := s.podCache.Get(q.Info.Pod.Namespace, q.Info.Pod.Name)
+	if !known || pod.UID != q.Info.UID() || assigned(pod) || finished(pod) {
+		s.queue.done(q.Info.UID())
+		s.schedule()
+		return
+	}
+	back := *q
+	back.Info, back.Rejectors = q.Info.WithPod(pod), rejectors
+	where := s.queue.fail(&back, s.k.Now())
+	if nomination != nil {
+		s.unnominate(back.Info.Key)
+		s.nominate(back.Info, *nomination)
+	}
+	s.recorder.EventAction(pod, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", truncated(message))
+	reason := corev1.PodReasonUnschedulable
+	if !rejected {
+		reason = corev1.PodReasonSchedulerError
+	}
+	s.patchStatus(pod, reason, message, nomination)
+
+	h := s.hop(back.Info, stage.QueueSort, "Requeue")
+	h.Outcome, h.Reason, h.Message = trace.Waiting, string(reason), string(where)
+	h.Detail = s.queueDetail(back.Info)
+	hop := s.log.Record(h)
+	if p := s.queue.get(back.Info.Key); p != nil {
+		s.queue.replace(p, func(p *queued) { p.Hop = hop })
+	}
+	s.schedule()
+}
+
+func truncated(message string) string {
+	const suffix = " ..."
+	if len(message) <= noteLengthLimit {
+		return message
+	}
+	return message[:noteLengthLimit-len(suffix)] + suffix
+}
+
+// patchTag marks answers that need no attention: the watch brings what came of them.
+type patchTag struct{ Key string }
+
+// patchStatus writes the condition and the nomination, if they differ from what is there.
+func (s *Scheduler) patchStatus(pod *corev1.Pod, reason, message string, nomination *string) {
+	status := pod.Status.DeepCopy()
+	condition := &corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, corev1.PodScheduled),
+	}
+	changed := s.setCondition(status, condition)
+	if nomination != nil && *nomination != status.NominatedNodeName {
+		status.NominatedNodeName, changed = *nomination, true
+	}
+	if changed {
+		s.writeStatus(pod, status, patchTag{kube.KeyOf(pod)})
+	}
+}
+
+// writeStatus sends a patch of a Pod's status.
+func (s *Scheduler) writeStatus(pod *corev1.Pod, status *corev1.PodStatus, tag any) {
+	out := pod.DeepCopy()
+	out.Status = *status
+	s.c.Do(wire.Request{
+		Verb: wire.Patch, Resource: kube.Pods, Subresource: "status", Namespace: out.Namespace, Name: out.Name,
+		Object: out, Tag: tag, PatchType: types.StrategicMergePatchType, Background: background(pod),
+	})
+}
+
+// setCondition is upstream's UpdatePodCondition on the simulated clock: it reports whether
+// anything changed, and sets lastTransitionTime when the status did.
+func (s *Scheduler) setCondition(status *corev1.PodStatus, c *corev1.PodCondition) bool {
+	c.LastTransitionTime = metav1.NewTime(s.k.Now().Wall().Truncate(1e9))
+	_, old := podutil.GetPodCondition(status, c.Type)
+	if old == nil {
+		status.Conditions = append(status.Conditions, *c)
+		return true
+	}
+	if old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	same := old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message &&
+		old.ObservedGeneration == c.ObservedGeneration && old.LastProbeTime.Equal(&c.LastProbeTime) && old.LastTransitionTime.Equal(&c.LastTransitionTime)
+	*old = *c
+	return !same
+}
+
+// evictTag comes back with the answer to the first half of an eviction, the patch of the
+// victim's status.
+type evictTag struct {
+	Namespace, Name string
+	UID             types.UID
+	Preemptor       types.UID
+	Node            string
+}
+
+// evict removes the victims of a preemption: each gets the condition DisruptionTarget and
+// is then deleted. Pods of lower priority that were nominated to the node lose that.
+func (s *Scheduler) evict(pod *framework.PodInfo, r *framework.PostFilterResult) {
+	for _, key := range s.s.nominated[r.NominatedNode] {
+		if q := s.queue.get(key); q != nil && q.Info.Priority < pod.Priority && q.Info.Pod.Status.NominatedNodeName != "" {
+			status := q.Info.Pod.Status.DeepCopy()
+			status.NominatedNodeName = ""
+			s.writeStatus(q.Info.Pod, status, patchTag{key})
+		}
+	}
+	for _, v := range r.Victims {
+		if v.Pod.DeletionTimestamp != nil {
+			continue
+		}
+		status := v.Pod.Status.DeepCopy()
+		s.setCondition(status, &corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+			Message:            DefaultName + ": preempting to accommodate a higher priority pod",
+			ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&v.Pod.Status, v.Pod.Generation, corev1.DisruptionTarget),
+		})
+		s.writeStatus(v.Pod, status, evictTag{v.Pod.Namespace, v.Pod.Name, v.UID(), pod.UID(), r.NominatedNode})
+	}
+}
+
+// evicting goes on with an eviction once the victim's status is written.
+func (s *Scheduler) evicting(t evictTag, a wire.Answer) {
+	if err := a.Err(); err != nil && apierrors.IsNotFound(err) {
+		return
+	}
+	pod, ok := s.podCache.Get(t.Namespace, t.Name)
+	if !ok || pod.UID != t.UID {
+		return
+	}
+	uid := t.UID
+	s.c.Delete(kube.Pods, t.Namespace, t.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}, patchTag{kube.KeyOf(pod)})
+	s.recorder.EventAction(pod, corev1.EventTypeNormal, "Preempted", "Preempting",
+		fmt.Sprintf("Preempted by pod %v on node %v", t.Preemptor, t.Node))
+}

@@ -1,0 +1,122 @@
+package scheduler
+
+import (
+	"strings"
+
+	"github.com/tidwall/btree"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podwalk/engine/scheduler/framework"
+	"podwalk/engine/stage"
+	"podwalk/engine/trace"
+)
+
+// Limits of what a hop's detail holds.
+const (
+	detailNodesMax = 100 // rows of the node × plugin table
+	detailQueueMax = 20  // Pods of each queue
+)
+
+// background says whether nobody follows this Pod: the platform's own are not part of
+// the story.
+func background(pod *corev1.Pod) bool { return pod.Namespace == metav1.NamespaceSystem }
+
+// hop prepares a hop about a Pod inside the scheduler.
+func (s *Scheduler) hop(p *framework.PodInfo, at stage.ID, verb string) trace.Hop {
+	return trace.Hop{
+		Stage: at, From: stage.Scheduler, To: stage.Scheduler, Verb: verb,
+		Object:     trace.Ref{Kind: "Pod", Namespace: p.Pod.Namespace, Name: p.Pod.Name},
+		Background: background(p.Pod),
+	}
+}
+
+// queueDetail shows the queues, for a Pod that somebody follows.
+func (s *Scheduler) queueDetail(p *framework.PodInfo) any {
+	if background(p.Pod) {
+		return nil
+	}
+	q := &s.queue.s
+	d := trace.Queue{Active: names(q.active), Backoff: append(names(q.backoff), names(q.failed)...)}
+	q.parked.Scan(func(key string, p *queued) bool {
+		switch {
+		case p.Queue == gatedQ && len(d.Gated) < detailQueueMax:
+			d.Gated = append(d.Gated, key)
+		case p.Queue == unschedulableQ && len(d.Unschedulable) < detailQueueMax:
+			d.Unschedulable = append(d.Unschedulable, key)
+		}
+		return len(d.Gated) < detailQueueMax || len(d.Unschedulable) < detailQueueMax
+	})
+	return d
+}
+
+func names(t *btree.BTreeG[*queued]) []string {
+	var out []string
+	t.Scan(func(p *queued) bool {
+		out = append(out, p.Info.Key)
+		return len(out) < detailQueueMax
+	})
+	return out
+}
+
+// filterTable is the node × plugin table after Filter.
+func filterTable(filters []framework.FilterPlugin, c *cycle) trace.SchedulingCycle {
+	d := trace.SchedulingCycle{}
+	for _, p := range filters {
+		d.Plugins = append(d.Plugins, p.Name())
+	}
+	refused := make(map[string]*framework.Status, len(c.Verdicts.Nodes))
+	for _, n := range c.Verdicts.Nodes {
+		refused[n.Node] = n.Status
+	}
+	for i := range c.State.Snapshot.Nodes.Len() {
+		name := c.State.Snapshot.Nodes.At(i).Name
+		status, bad := refused[name]
+		if !bad && !c.fits(name) {
+			continue // not looked at: enough nodes were found before
+		}
+		if len(d.Nodes) == detailNodesMax {
+			break
+		}
+		row := trace.NodeRow{Node: name, Status: make([]string, len(filters))}
+		if bad {
+			markRefusal(row.Status, d.Plugins, status)
+		}
+		d.Nodes = append(d.Nodes, row)
+	}
+	return d
+}
+
+// markRefusal fills a row: passed, refused, not asked any more.
+func markRefusal(row, plugins []string, status *framework.Status) {
+	asked := true
+	for i, p := range plugins {
+		switch {
+		case !asked:
+			row[i] = "-"
+		case p == status.Plugin:
+			row[i], asked = status.Message(), false
+		}
+	}
+	if asked && len(row) > 0 { // refused before any plugin looked at the node
+		for i := range row {
+			row[i] = "-"
+		}
+		row[0] = status.Message()
+	}
+}
+
+// refusers names the plugins that refused nodes, in the order of the profile.
+func refusers(filters []framework.FilterPlugin, v *framework.Verdicts) string {
+	seen := map[string]bool{}
+	for _, n := range v.Nodes {
+		seen[n.Status.Plugin] = true
+	}
+	var out []string
+	for _, p := range filters {
+		if seen[p.Name()] {
+			out = append(out, p.Name())
+		}
+	}
+	return strings.Join(out, ",")
+}
