@@ -212,16 +212,21 @@ func (r *Recorder) recordSeries(about kube.Object, eventType, reason, action, no
 	if ns == "" {
 		ns = metav1.NamespaceDefault
 	}
-	key := strings.Join([]string{k.Kind.Kind, about.GetNamespace(), about.GetName(), string(about.GetUID()), eventType, reason, action, note}, "\x00")
+	// As upstream: the object's resourceVersion belongs to the key, the note does not. So a
+	// Pod whose status changed between two attempts gets a second Event.
+	key := strings.Join([]string{k.Kind.Kind, about.GetNamespace(), about.GetName(), string(about.GetUID()), about.GetResourceVersion(), eventType, reason, action}, "\x00")
 	if s, again := r.state.Series[key]; again && now.Sub(s.Last) < finishSeries {
 		ev := s.Event.DeepCopy()
-		if ev.Series == nil {
+		first := ev.Series == nil
+		if first {
 			ev.Series = &eventsv1.EventSeries{Count: 1}
 		}
 		ev.Series.Count++
 		ev.Series.LastObservedTime = metav1.NewMicroTime(now)
 		r.state.Series[key] = seenSeries{ev.DeepCopy(), now}
-		r.c.Do(r.write(wire.Update, ev))
+		if first { // later repetitions are only counted, until upstream's refresh every half hour
+			r.c.Do(r.write(wire.Update, ev))
+		}
 		return
 	}
 	ev := &eventsv1.Event{

@@ -40,7 +40,9 @@ func on(r framework.EventResource, a framework.ActionType, hint framework.HintFn
 	return framework.EventWithHint{Event: framework.ClusterEvent{Resource: r, Action: a}, Hint: hint}
 }
 
-func always(*framework.PodInfo, kube.Object, kube.Object) framework.QueueingHint { return framework.Queue }
+func always(*framework.PodInfo, kube.Object, kube.Object) framework.QueueingHint {
+	return framework.Queue
+}
 
 func hint(queue bool) framework.QueueingHint {
 	if queue {
