@@ -151,8 +151,8 @@ func (a *actor) Handle(ev kernel.Event) {
 		return
 	}
 	switch e := ev.(type) {
-	case begin, revive:
-		if _, again := e.(revive); again && !a.state.Stopped {
+	case begin, revive, fault.Changed:
+		if _, first := e.(begin); !first && !a.state.Stopped {
 			return
 		}
 		a.state.Stopped = false

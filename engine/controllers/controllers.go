@@ -74,6 +74,10 @@ var registry = []entry{
 	{"serviceaccount", "service-account-controller", "service-account-controller", newServiceAccounts},
 	{"root-ca-publisher", "root-ca-cert-publisher", "root-ca-cert-publisher", newRootCAPublisher},
 	{"namespace", "namespace-controller", "namespace-controller", newNamespaces},
+	{"node-lifecycle", "node-controller", "node-controller", newNodeLifecycle},
+	{"taint-eviction", "node-controller", "taint-eviction-controller", newTaintEviction},
+	{"garbage-collector", "generic-garbage-collector", "garbage-collector-controller", newGarbage},
+	{"resourcequota", "resourcequota-controller", "resourcequota-controller", newQuotas},
 	{"pod-garbage-collector", "pod-garbage-collector", "pod-garbage-collector", newPodGC},
 }
 

@@ -74,6 +74,14 @@ func (q *queue) addAfter(key string, d time.Duration) {
 	q.state.Waiting[key] = q.k.Send(q.self, d, due{key})
 }
 
+// cancel takes back a key that waits for its time.
+func (q *queue) cancel(key string) {
+	if t, waits := q.state.Waiting[key]; waits {
+		q.k.Cancel(t)
+		delete(q.state.Waiting, key)
+	}
+}
+
 // addRateLimited puts a key in line after a time that doubles with every failure.
 func (q *queue) addRateLimited(key string) {
 	n := q.state.Failures[key]
