@@ -104,6 +104,11 @@ type Answer struct {
 	Continue string           // token of a list that was cut by Limit
 	Remain   int64
 
+	// Body is an answer that is no object: a log, or what a path such as /healthz says. The
+	// HTTP edge writes it as it is; where a path's Body is nil, the edge has the document
+	// (discovery, OpenAPI, version) and the API server only let the request pass.
+	Body []byte
+
 	Code      int            // HTTP code
 	Status    *metav1.Status // set when the API server refused
 	Transport string         // set when no answer came: "dial tcp 172.30.0.2:6443: connect: connection refused"
