@@ -24,7 +24,6 @@ type Config struct {
 	ReadTimeout    time.Duration // of a read that etcd does not answer
 	WriteTimeout   time.Duration // of a write that etcd does not answer
 	PollEtcd       time.Duration // how often a parked read tries again
-	CheckFault     time.Duration // how soon a stopped server's watches break
 	MaxUpdateTries int           // of a write without resourceVersion that met another write
 
 	// How long each gate takes, and the way back to the client.
@@ -47,7 +46,7 @@ func DefaultConfig() Config {
 		Address: "172.30.0.2:6443", ServiceCIDR: "10.96.0.0/12", ServiceIP: "10.96.0.1",
 		NodePortFirst: 30000, NodePortLast: 32767, EventTTL: time.Hour,
 		ReadTimeout: 60 * time.Second, WriteTimeout: 34 * time.Second,
-		PollEtcd: 500 * time.Millisecond, CheckFault: time.Second, MaxUpdateTries: 5,
+		PollEtcd: 500 * time.Millisecond, MaxUpdateTries: 5,
 		Request: 40 * time.Microsecond, Authentication: 120 * time.Microsecond, Authorization: 80 * time.Microsecond,
 		Decode: 150 * time.Microsecond, Mutating: 300 * time.Microsecond, Schema: 200 * time.Microsecond,
 		Validating: 250 * time.Microsecond, Persist: 200 * time.Microsecond,

@@ -34,7 +34,7 @@ func (s *Server) decodeDelete(f *flight, row *resources.Resource) error {
 		f.Delete = &metav1.DeleteOptions{}
 	}
 	if errs := validation.ValidateDeleteOptions(f.Delete); len(errs) > 0 {
-		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+		return invalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
 	return nil
 }

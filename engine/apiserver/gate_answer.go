@@ -21,7 +21,9 @@ func (s *Server) finish(f *flight, a wire.Answer) {
 		if a.Status != nil {
 			h.Outcome, h.Reason, h.Message = trace.Denied, string(a.Status.Reason), a.Status.Message
 			switch {
-			case a.Code == http.StatusConflict || f.read() && a.Code == http.StatusNotFound:
+			case f.read() && a.Code == http.StatusNotFound:
+				h.Outcome = trace.OK // asking is no fault
+			case a.Code == http.StatusConflict:
 				h.Outcome = trace.Retry
 			case a.Code >= 500:
 				h.Outcome = trace.Failed

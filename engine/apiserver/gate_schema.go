@@ -70,7 +70,7 @@ func (s *Server) prepareCreate(f *flight, row *resources.Resource) error {
 	ctx := f.context()
 	row.Strategy.PrepareForCreate(ctx, in)
 	if errs := rest.ValidateCreate(ctx, in, row.Strategy); len(errs) != 0 {
-		return apierrors.NewInvalid(row.Kind.Kind.GroupKind(), m.GetName(), errs)
+		return invalid(row.Kind.Kind.GroupKind(), m.GetName(), errs)
 	}
 	f.Warnings = append(f.Warnings, row.Strategy.WarningsOnCreate(ctx, in)...)
 	row.Strategy.Canonicalize(in)
@@ -105,7 +105,7 @@ func (s *Server) prepareUpdate(f *flight, row *resources.Resource) error {
 	m, old := f.Object.(metav1.Object), f.Old.(metav1.Object)
 	if rv := m.GetResourceVersion(); f.NoVersion {
 		if !strategy.AllowUnconditionalUpdate(f.context()) && rv == "" {
-			return apierrors.NewInvalid(row.Kind.Kind.GroupKind(), f.Req.Name, mustHaveVersion())
+			return invalid(row.Kind.Kind.GroupKind(), f.Req.Name, mustHaveVersion())
 		}
 		m.SetResourceVersion(old.GetResourceVersion())
 	} else if rv != strconv.FormatInt(f.OldRev, 10) {
@@ -169,7 +169,7 @@ func beforeUpdate(f *flight, row *resources.Resource, strategy rest.RESTUpdateSt
 		m.SetDeletionGracePeriodSeconds(g)
 	}
 	if errs := rest.ValidateUpdate(ctx, in, old, strategy); len(errs) > 0 {
-		return apierrors.NewInvalid(row.Kind.Kind.GroupKind(), m.GetName(), errs)
+		return invalid(row.Kind.Kind.GroupKind(), m.GetName(), errs)
 	}
 	f.Warnings = append(f.Warnings, strategy.WarningsOnUpdate(ctx, in, old)...)
 	strategy.Canonicalize(in)

@@ -64,10 +64,9 @@ func New(k *kernel.Kernel, log *trace.Log, board *fault.Board, net Network, stor
 	return s
 }
 
-// Start sends the server's first event.
+// Start makes the server ready: watchers hear of what is written from now on.
 func (s *Server) Start() {
 	s.seen = s.etcd.Revision()
-	s.k.Send(self, s.cfg.CheckFault, checkFault{})
 }
 
 // Stopped reports whether the process is down.
@@ -101,8 +100,6 @@ func (s *Server) Handle(ev kernel.Event) {
 		s.closeWatch(ev.ID)
 	case sweep:
 		s.sweepDeadlines()
-	case checkFault:
-		s.k.Send(self, s.cfg.CheckFault, checkFault{})
 	}
 }
 
@@ -123,8 +120,6 @@ func (s *Server) checkDown(ev kernel.Event) bool {
 	switch ev := ev.(type) {
 	case wire.Request:
 		s.noAnswer(&ev, "dial tcp "+s.cfg.Address+": connect: connection refused")
-	case checkFault:
-		s.k.Send(self, s.cfg.CheckFault, checkFault{})
 	case sweep:
 		s.sweeping = false
 	}
@@ -262,6 +257,9 @@ func (s *Server) refuse(f *flight, err error) {
 		outcome = trace.Failed
 	}
 	h := trace.Hop{Verb: method(&f.Req), Outcome: outcome, Reason: reason, Message: status.Message}
+	if f.Gate == gatePersist && status.Code >= 500 {
+		h.To = stage.Etcd
+	}
 	if plugin != nil {
 		h.Detail = trace.Admission{Plugins: plugin.verdicts}
 	}

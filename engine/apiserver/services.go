@@ -3,9 +3,9 @@ package apiserver
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -20,14 +20,20 @@ func (s *Server) allocate(f *flight, row *resources.Resource, old runtime.Object
 	if !ok || f.Req.Subresource != "" {
 		return nil
 	}
-	if was, ok := old.(*corev1.Service); ok {
+	was, isUpdate := old.(*corev1.Service)
+	if isUpdate {
 		keepAllocated(svc, was)
+		followClusterIP(svc, was)
 	}
-	if errs := s.allocateClusterIP(svc); len(errs) > 0 {
-		return apierrors.NewInvalid(row.Kind.Kind.GroupKind(), svc.Name, errs)
+	// On an update an address is only chosen where there was none: that a given one may
+	// not change is for validation to say.
+	if !isUpdate || !needsIP(was) || !needsIP(svc) {
+		if errs := s.allocateClusterIP(svc); len(errs) > 0 {
+			return invalid(row.Kind.Kind.GroupKind(), svc.Name, errs)
+		}
 	}
 	if errs := s.allocateNodePorts(svc); len(errs) > 0 {
-		return apierrors.NewInvalid(row.Kind.Kind.GroupKind(), svc.Name, errs)
+		return invalid(row.Kind.Kind.GroupKind(), svc.Name, errs)
 	}
 	return nil
 }
@@ -65,6 +71,19 @@ func keepAllocated(svc, was *corev1.Service) {
 	}
 }
 
+// followClusterIP is upstream's normalizeClusterIPs for an update: a client that knows
+// only the singular field means both.
+func followClusterIP(svc, was *corev1.Service) {
+	same := slices.Equal(svc.Spec.ClusterIPs, was.Spec.ClusterIPs)
+	switch {
+	case svc.Spec.ClusterIP == was.Spec.ClusterIP || !same:
+	case svc.Spec.ClusterIP == "":
+		svc.Spec.ClusterIPs = nil
+	default:
+		svc.Spec.ClusterIPs = []string{svc.Spec.ClusterIP}
+	}
+}
+
 func needsIP(svc *corev1.Service) bool { return svc.Spec.Type != corev1.ServiceTypeExternalName }
 
 func needsNodePort(svc *corev1.Service) bool {
@@ -84,9 +103,6 @@ func (s *Server) allocateClusterIP(svc *corev1.Service) field.ErrorList {
 	}
 	if len(spec.IPFamilies) == 0 {
 		spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
-	}
-	if spec.ClusterIP == "" && len(spec.ClusterIPs) > 0 {
-		spec.ClusterIP = spec.ClusterIPs[0]
 	}
 	if spec.ClusterIP != "" && len(spec.ClusterIPs) == 0 {
 		spec.ClusterIPs = []string{spec.ClusterIP}

@@ -172,7 +172,7 @@ func (s *Server) prepareToken(f *flight, row *resources.Resource, t *authenticat
 		*t.Spec.ExpirationSeconds = 3600
 	}
 	if *t.Spec.ExpirationSeconds < 600 {
-		return apierrors.NewInvalid(tokenRequestKind.GroupKind(), "", field.ErrorList{
+		return invalid(tokenRequestKind.GroupKind(), "", field.ErrorList{
 			field.Invalid(field.NewPath("spec", "expirationSeconds"), *t.Spec.ExpirationSeconds, "may not specify a duration less than 10 minutes")})
 	}
 	now := s.k.Now().Wall()
@@ -223,7 +223,7 @@ func (s *Server) decodeScale(f *flight, row *resources.Resource) error {
 
 func (s *Server) applyScale(f *flight, scale *autoscalingv1.Scale) error {
 	if scale.Spec.Replicas < 0 {
-		return apierrors.NewInvalid(scaleKind.GroupKind(), f.Req.Name, field.ErrorList{
+		return invalid(scaleKind.GroupKind(), f.Req.Name, field.ErrorList{
 			field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0")})
 	}
 	if scale.Name != "" && scale.Name != f.Req.Name {
