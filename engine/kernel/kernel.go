@@ -322,7 +322,9 @@ func (k *Kernel) Snapshot() *Snapshot {
 		}
 	}
 	for name, r := range k.rand {
-		s.rand[name] = *r
+		if *r != newRand(k.seed, name) { // one that nobody drew from is as good as none
+			s.rand[name] = *r
+		}
 	}
 	for name, st := range k.states {
 		s.states[name] = st.Snapshot()

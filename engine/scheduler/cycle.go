@@ -191,7 +191,7 @@ func (s *Scheduler) filter(f *profile, c *cycle) {
 	}
 	switch len(c.Feasible) {
 	case 0:
-		h.Outcome, h.Reason = trace.Denied, refusers(filters, &c.Verdicts)
+		h.Outcome, h.Reason = trace.Denied, refusers(filters, c)
 		h.Message = framework.FitErrorMessage(c.State.Snapshot.Nodes.Len(), "", &c.Verdicts, "")
 		c.Next = stage.PostFilter
 	case 1: // nothing to compare
@@ -251,10 +251,10 @@ func (s *Scheduler) postFilter(f *profile, c *cycle) {
 		h.Detail = preemptionTable(c, result, message)
 	}
 	s.log.Record(h)
+	s.failed(c, message, true)
 	if status.IsSuccess() {
 		s.evict(c.Pod.Info, result)
 	}
-	s.failed(c, message, true)
 }
 
 // runPostFilter asks the PostFilter plugins in turn until one made room or failed itself.
@@ -297,6 +297,7 @@ func preemptionTable(c *cycle, r *framework.PostFilterResult, message string) tr
 		}
 		d.Nodes = append(d.Nodes, row)
 	}
+	byName(d.Nodes)
 	return d
 }
 
@@ -390,6 +391,7 @@ func scoreTable(scorers []weighted, c *cycle, scores [][]int64, totals []int64, 
 		}
 		d.Nodes = append(d.Nodes, row)
 	}
+	byName(d.Nodes)
 	return d
 }
 

@@ -1,17 +1,13 @@
 package scheduler
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/kube"
-	"podwalk/engine/scheduler/framework"
 	"podwalk/engine/stage"
 	"podwalk/engine/trace"
 )
@@ -120,52 +116,4 @@ func (s *Scheduler) setCondition(status *corev1.PodStatus, c *corev1.PodConditio
 		old.ObservedGeneration == c.ObservedGeneration && old.LastProbeTime.Equal(&c.LastProbeTime) && old.LastTransitionTime.Equal(&c.LastTransitionTime)
 	*old = *c
 	return !same
-}
-
-// evictTag comes back with the answer to the first half of an eviction, the patch of the
-// victim's status.
-type evictTag struct {
-	Namespace, Name string
-	UID             types.UID
-	Preemptor       types.UID
-	Node            string
-}
-
-// evict removes the victims of a preemption: each gets the condition DisruptionTarget and
-// is then deleted. Pods of lower priority that were nominated to the node lose that.
-func (s *Scheduler) evict(pod *framework.PodInfo, r *framework.PostFilterResult) {
-	for _, key := range s.s.nominated[r.NominatedNode] {
-		if q := s.queue.get(key); q != nil && q.Info.Priority < pod.Priority && q.Info.Pod.Status.NominatedNodeName != "" {
-			status := q.Info.Pod.Status.DeepCopy()
-			status.NominatedNodeName = ""
-			s.writeStatus(q.Info.Pod, status, patchTag{key})
-		}
-	}
-	for _, v := range r.Victims {
-		if v.Pod.DeletionTimestamp != nil {
-			continue
-		}
-		status := v.Pod.Status.DeepCopy()
-		s.setCondition(status, &corev1.PodCondition{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
-			Message:            DefaultName + ": preempting to accommodate a higher priority pod",
-			ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&v.Pod.Status, v.Pod.Generation, corev1.DisruptionTarget),
-		})
-		s.writeStatus(v.Pod, status, evictTag{v.Pod.Namespace, v.Pod.Name, v.UID(), pod.UID(), r.NominatedNode})
-	}
-}
-
-// evicting goes on with an eviction once the victim's status is written.
-func (s *Scheduler) evicting(t evictTag, a wire.Answer) {
-	if err := a.Err(); err != nil && apierrors.IsNotFound(err) {
-		return
-	}
-	pod, ok := s.podCache.Get(t.Namespace, t.Name)
-	if !ok || pod.UID != t.UID {
-		return
-	}
-	uid := t.UID
-	s.c.Delete(kube.Pods, t.Namespace, t.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}, patchTag{kube.KeyOf(pod)})
-	s.recorder.EventAction(pod, corev1.EventTypeNormal, "Preempted", "Preempting",
-		fmt.Sprintf("Preempted by pod %v on node %v", t.Preemptor, t.Node))
 }

@@ -211,3 +211,5 @@ func node(name string, cpu, memory string) *corev1.Node {
 		Status:     corev1.NodeStatus{Allocatable: q, Capacity: q},
 	}
 }
+
+var podsResource = kube.Pods

@@ -216,6 +216,9 @@ func (s *Scheduler) updateQueued(q *queued, old, pod *corev1.Pod) {
 // woken records for each Pod that it leaves the unschedulable queue, and why.
 func (s *Scheduler) woken(pods []*queued, why string) {
 	for _, q := range pods {
+		if q.Queue == gatedQ {
+			continue
+		}
 		h := s.hop(q.Info, stage.PreEnqueue, "requeue")
 		h.Outcome, h.Reason = trace.Retry, why
 		h.Detail = s.queueDetail(q.Info)

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/btree"
@@ -84,7 +85,13 @@ func filterTable(filters []framework.FilterPlugin, c *cycle) trace.SchedulingCyc
 		}
 		d.Nodes = append(d.Nodes, row)
 	}
+	byName(d.Nodes)
 	return d
+}
+
+// byName sorts the rows of a table as kubectl lists nodes.
+func byName(rows []trace.NodeRow) {
+	slices.SortFunc(rows, func(a, b trace.NodeRow) int { return strings.Compare(a.Node, b.Node) })
 }
 
 // markRefusal fills a row: passed, refused, not asked any more.
@@ -107,10 +114,10 @@ func markRefusal(row, plugins []string, status *framework.Status) {
 }
 
 // refusers names the plugins that refused nodes, in the order of the profile.
-func refusers(filters []framework.FilterPlugin, v *framework.Verdicts) string {
+func refusers(filters []framework.FilterPlugin, c *cycle) string {
 	seen := map[string]bool{}
-	for _, n := range v.Nodes {
-		seen[n.Status.Plugin] = true
+	for _, name := range c.Rejectors {
+		seen[name] = true
 	}
 	var out []string
 	for _, p := range filters {

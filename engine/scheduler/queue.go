@@ -28,7 +28,8 @@ const (
 type queued struct {
 	Info      *framework.PodInfo
 	Queue     queueName
-	Timestamp kernel.Time // when it came to its present queue
+	Timestamp kernel.Time // when it came, or its last attempt failed
+	Order     uint64      // tells apart what happened at one instant
 	Initial   kernel.Time // when it was first active
 	Attempts  int
 	// UnschedulableCount and Errors are the failed attempts so far, and the internal errors
@@ -59,6 +60,8 @@ type podQueue struct {
 	profiles profiles
 	initial  time.Duration // first back-off
 	max      time.Duration
+	// held says that a Pod waits for its own preemption to be carried out.
+	held func(types.UID) bool
 
 	s queueState
 }
@@ -75,16 +78,22 @@ type queueState struct {
 	inFlight map[types.UID]int
 	changes  []happened // since the oldest in-flight Pod was popped
 	seen     int        // changes before changes[0]
+	order    uint64
+}
+
+// next returns the next number in the order of arrival.
+func (s *queueState) next() uint64 {
+	s.order++
+	return s.order
 }
 
 func newPodQueue(p profiles, initial, max time.Duration) *podQueue {
 	less := p.queueSort().Less
-	byKey := func(a, b *queued) bool { return a.Info.Key < b.Info.Key }
 	active := func(a, b *queued) bool {
 		if less(a, b) || less(b, a) {
 			return less(a, b)
 		}
-		return byKey(a, b)
+		return a.Order < b.Order
 	}
 	byExpiry := func(a, b *queued) bool {
 		if c := cmp.Compare(a.Backoff, b.Backoff); c != 0 {
@@ -113,8 +122,7 @@ func (s *queueState) copy() queueState {
 }
 
 func (q *podQueue) clear() {
-	fresh := newPodQueue(q.profiles, q.initial, q.max)
-	q.s = fresh.s
+	q.s = newPodQueue(q.profiles, q.initial, q.max).s
 }
 
 func (q *podQueue) get(key string) *queued {
@@ -177,8 +185,22 @@ func (q *podQueue) admit(p *queued, where queueName) (queueName, *framework.Stat
 			return gatedQ, s
 		}
 	}
+	if q.held != nil && q.held(p.Info.UID()) {
+		p.Gate = preemptionGate
+		q.put(p, gatedQ)
+		return gatedQ, framework.NewStatus(framework.UnschedulableAndUnresolvable, preemptionGate, "waiting for the preemption for this pod to be finished")
+	}
 	q.put(p, where)
 	return where, nil
+}
+
+// preemptionGate keeps a Pod out of the active queue while its victims are being evicted.
+const preemptionGate = "DefaultPreemption"
+
+// canMove reports whether a change may move a parked Pod at all: a gated one only if the
+// change is one that its gate waits for.
+func (p *queued) canMove(h happened) bool {
+	return p.Gate == "" || p.Gate == preemptionGate && h.Event.Matches(framework.ClusterEvent{Resource: framework.AssignedPod, Action: framework.Delete})
 }
 
 func insert(names []string, name string) []string {
@@ -191,7 +213,7 @@ func insert(names []string, name string) []string {
 
 // add takes in a Pod that has just been seen.
 func (q *podQueue) add(info *framework.PodInfo, now kernel.Time, hop uint64) (*queued, *framework.Status) {
-	p := &queued{Info: info, Timestamp: now, Initial: now, Hop: hop}
+	p := &queued{Info: info, Timestamp: now, Order: q.s.next(), Initial: now, Hop: hop}
 	_, s := q.admit(p, activeQ)
 	return p, s
 }
@@ -261,7 +283,7 @@ func backingOff(p *queued, now kernel.Time) bool {
 // failed puts back a Pod whose attempt failed: where to depends on whether anything that
 // happened meanwhile may help it.
 func (q *podQueue) fail(p *queued, now kernel.Time) queueName {
-	p.Timestamp = now
+	p.Timestamp, p.Order = now, q.s.next()
 	if len(p.Rejectors) == 0 {
 		p.Errors++
 	} else {
@@ -326,7 +348,7 @@ func (q *podQueue) move(h happened, now kernel.Time, check func(*queued) bool) [
 	var woken []*queued
 	if q.s.parked.Len() > 0 {
 		q.s.parked.Scan(func(_ string, p *queued) bool {
-			if p.Gate == "" && (check == nil || check(p)) && q.worth(p, h) {
+			if p.canMove(h) && (check == nil || check(p)) && q.worth(p, h) {
 				woken = append(woken, p)
 			}
 			return true

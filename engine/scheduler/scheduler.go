@@ -24,6 +24,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/client"
@@ -89,12 +90,13 @@ type Scheduler struct {
 // state is what a snapshot carries besides the queue and the client's caches.
 type state struct {
 	nodes     nodeCache
-	nominated map[string][]string // node → keys of the Pods nominated to it
-	cycle     *cycle              // the Pod in its scheduling cycle, nil for none
-	bindings  map[string]*binding // by Pod key
-	next      int                 // nodes[next] is where the next search begins
-	cycles    uint64              // number of the last cycle
-	stopped   bool                // by fault
+	nominated map[string][]string    // node → keys of the Pods nominated to it
+	cycle     *cycle                 // the Pod in its scheduling cycle, nil for none
+	bindings  map[string]*binding    // by Pod key
+	evictions map[types.UID]eviction // by preemptor
+	next      int                    // nodes[next] is where the next search begins
+	cycles    uint64                 // number of the last cycle
+	stopped   bool                   // by fault
 
 	popping bool // a pop event is on its way
 	flush   kernel.Timer
@@ -102,7 +104,7 @@ type state struct {
 }
 
 func newState() state {
-	return state{nominated: map[string][]string{}, bindings: map[string]*binding{}, nodes: nodeCache{stale: true}}
+	return state{nominated: map[string][]string{}, bindings: map[string]*binding{}, evictions: map[types.UID]eviction{}, nodes: nodeCache{stale: true}}
 }
 
 // New returns the scheduler and registers it. Start begins its work.
@@ -117,6 +119,7 @@ func New(k *kernel.Kernel, log *trace.Log, board *fault.Board, c *client.Client,
 		queue:     newPodQueue(ps, cfg.PodInitialBackoff, cfg.PodMaxBackoff),
 		s:         newState(),
 	}
+	s.queue.held = s.preempting
 	k.Register(ID, s)
 	return s
 }

@@ -45,6 +45,7 @@ func (s *state) copy() state {
 	out.nodes = s.nodes.copy()
 	out.nominated = maps.Clone(s.nominated)
 	out.bindings = maps.Clone(s.bindings)
+	out.evictions = maps.Clone(s.evictions)
 	return out
 }
 
@@ -94,7 +95,7 @@ func (v saved) HashState() any {
 		b := st.bindings[key]
 		out = append(out, key, b.N, b.Next, b.Host)
 	}
-	return append(out, st.nominated, st.next, st.cycles, st.stopped, st.popping, st.flush, st.sweep)
+	return append(out, st.nominated, st.evictions, st.next, st.cycles, st.stopped, st.popping, st.flush, st.sweep)
 }
 
 // Object implements framework.Lister.

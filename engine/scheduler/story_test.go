@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -115,7 +115,7 @@ func (r *rig) command(d *datadriven.TestData, shown *int) (string, error) {
 	case "events":
 		return r.events(), nil
 	case "requests":
-		out := strings.Join(r.api.requests, "\n")
+		out := stamp.ReplaceAllString(strings.Join(r.api.requests, "\n"), "")
 		r.api.requests = nil
 		return out, nil
 	}
@@ -227,7 +227,9 @@ func (r *rig) table(at string) string {
 			continue
 		}
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s\n", strings.Join(d.Plugins, " | "))
+		if len(d.Plugins) > 0 {
+			fmt.Fprintf(&b, "%s\n", strings.Join(d.Plugins, " | "))
+		}
 		for _, row := range d.Nodes {
 			cells := row.Status
 			for _, sc := range row.Scores {
@@ -282,4 +284,5 @@ func (r *rig) events() string {
 	return b.String()
 }
 
-var _ = metav1.Time{}
+// stamp is the suffix of an event's name.
+var stamp = regexp.MustCompile(`\.[0-9a-f]{16}\b`)
