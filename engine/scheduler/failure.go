@@ -3,7 +3,6 @@ package scheduler
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"podwalk/engine/apiserver/wire"
@@ -96,7 +95,7 @@ func (s *Scheduler) writeStatus(pod *corev1.Pod, status *corev1.PodStatus, tag a
 	out.Status = *status
 	s.c.Do(wire.Request{
 		Verb: wire.Patch, Resource: kube.Pods, Subresource: "status", Namespace: out.Namespace, Name: out.Name,
-		Object: out, Tag: tag, PatchType: types.StrategicMergePatchType, Background: background(pod),
+		Object: out, Tag: tag, Background: background(pod),
 	})
 }
 

@@ -86,9 +86,7 @@ func (s *Scheduler) evicting(t evictTag, a wire.Answer) {
 	err := a.Err()
 	pod, known := s.podCache.Get(v.Namespace, v.Name)
 	if err == nil && !t.Deleted && known {
-		uid := v.UID
-		s.c.Delete(kube.Pods, v.Namespace, v.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
-			evictTag{t.Preemptor, t.Victim, true})
+		s.c.Delete(kube.Pods, v.Namespace, v.Name, &metav1.DeleteOptions{}, evictTag{t.Preemptor, t.Victim, true})
 		s.recorder.EventAction(pod, corev1.EventTypeNormal, "Preempted", "Preempting",
 			fmt.Sprintf("Preempted by pod %v on node %v", e.Preemptor, e.Node))
 		return
