@@ -164,6 +164,20 @@ func (kl *Kubelet) dispatch(ev kernel.Event) {
 		if w := kl.Workers[e.UID]; w != nil {
 			kl.probeDue(w, e.Key, e.Gen)
 		}
+	case volumePoll:
+		kl.volumesPolled(e.UID, e.Pass)
+	case volumeTimeout:
+		kl.volumesTimedOut(e.UID, e.Pass)
+	case retryStatus:
+		kl.statusDue(e.UID)
+	case mirrorGone:
+		kl.mirrorDue(e)
+	case registerAgain:
+		kl.register()
+	case deadline:
+		if w := kl.Workers[e.UID]; w != nil && w.Phase == syncing {
+			kl.requestSyncNow(w)
+		}
 	case hookDone:
 		if w := kl.Workers[e.UID]; w != nil {
 			kl.hookEnded(w, e.Container, e.Seq, "")

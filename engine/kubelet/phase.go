@@ -7,7 +7,7 @@ import (
 
 // tally counts the states of a Pod's containers, as upstream's getPhase does.
 type tally struct {
-	pendingInit, pendingSidecar, initFailed                int
+	pendingInit, pendingSidecar, initFailed              int
 	unknown, running, waiting, stopped, final, succeeded int
 }
 
