@@ -98,3 +98,13 @@ func (a *authority) verify(c *x509.Certificate) error {
 func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
+
+// OtherAuthority returns the certificate of an authority that signed nothing here: what a
+// kubeconfig with the wrong certificate-authority names.
+func OtherAuthority() ([]byte, error) {
+	a, err := newAuthority("another")
+	if err != nil {
+		return nil, err
+	}
+	return a.pem, nil
+}

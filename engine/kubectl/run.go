@@ -47,8 +47,8 @@ func (s *Session) Run(ctx context.Context, line string, stdin []byte) Result {
 	return s.RunArgs(ctx, command(args), stdin)
 }
 
-// RunArgs runs kubectl with arguments.
-func (s *Session) RunArgs(ctx context.Context, args []string, stdin []byte) Result {
+// RunArgs runs kubectl with arguments. env overrides the child's environment.
+func (s *Session) RunArgs(ctx context.Context, args []string, stdin []byte, env ...string) Result {
 	l := parse(args)
 	if l.verb == "edit" && s.cfg.Editor == "" {
 		return Result{Exit: 1, Stderr: "error: kubectl edit needs a terminal of its own. Use kubectl patch, kubectl set image or kubectl scale, " +
@@ -72,12 +72,12 @@ func (s *Session) RunArgs(ctx context.Context, args []string, stdin []byte) Resu
 		}
 	}()
 	stop := s.pace(ctx, l)
-	r := s.exec(ctx, l.unhurried(args), stdin)
+	r := s.exec(ctx, l.unhurried(args), stdin, env...)
 	stop()
 	select {
 	case <-reached:
 		if r.Exit == interrupted {
-			return s.expired(l, args, patience, r)
+			return s.expired(l, args, patience, r, env)
 		}
 	default:
 	}
@@ -136,16 +136,16 @@ func (s *Session) pace(ctx context.Context, l line) (stop func()) {
 
 // expired is the end of a command whose virtual deadline came while it was waiting. What
 // it would have said is asked of kubectl itself, with a timeout that is already over.
-func (s *Session) expired(l line, args []string, after time.Duration, r Result) Result {
+func (s *Session) expired(l line, args []string, after time.Duration, r Result, env []string) Result {
 	now := []string{"--timeout=1ns"}
 	switch {
 	case l.timeout > 0 && (l.verb == "wait" || l.verb == "rollout"):
-		late := s.exec(context.Background(), append(without(args, "--timeout", true), now...), nil)
+		late := s.exec(context.Background(), append(without(args, "--timeout", true), now...), nil, env...)
 		return Result{Stdout: r.Stdout, Stderr: r.Stderr + late.Stderr, Exit: late.Exit}
 	case l.timeout > 0 && l.verb == "delete":
 		wait := append([]string{"wait", "--for=delete"}, without(without(args[l.at+1:], "--timeout", true), "--grace-period", true)...)
 		wait = append(slices.Clone(args[:l.at]), wait...)
-		late := s.exec(context.Background(), append(wait, now...), nil)
+		late := s.exec(context.Background(), append(wait, now...), nil, env...)
 		return Result{Stdout: r.Stdout, Stderr: r.Stderr + late.Stderr, Exit: late.Exit}
 	}
 	r.Stderr += fmt.Sprintf("kubectl was stopped after %s of simulated time\n", after)
@@ -177,7 +177,7 @@ func (s *Session) Command(ctx context.Context, args []string) *exec.Cmd {
 	return c
 }
 
-func (s *Session) exec(ctx context.Context, args []string, stdin []byte) Result {
+func (s *Session) exec(ctx context.Context, args []string, stdin []byte, env ...string) Result {
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
@@ -185,6 +185,7 @@ func (s *Session) exec(ctx context.Context, args []string, stdin []byte) Result 
 		return Result{Stderr: "error: interrupted\n", Exit: interrupted}
 	}
 	c := s.Command(ctx, args)
+	c.Env = append(c.Env, env...)
 	out, errs := &capped{}, &capped{}
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(stdin), out, errs
 	err := c.Start()

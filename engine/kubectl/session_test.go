@@ -2,6 +2,7 @@ package kubectl_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -114,6 +115,30 @@ func TestRefusedDialIsKubectlsOwnError(t *testing.T) {
 	r := s.Run(context.Background(), "kubectl run x --image=nginx", nil)
 	want := "The connection to the server " + s.Address() + " was refused - did you specify the right host or port?\n"
 	if !strings.HasSuffix(r.Stderr, want) || r.Exit != 1 {
+		t.Errorf("exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
+	}
+}
+
+func TestExecCarriesOutputAndExitCode(t *testing.T) {
+	run := servetest.New(pod("web", true, 0))
+	result := wire.ExecResult{Stdout: []byte("out\n"), Stderr: []byte("err\n"), Exit: 3}
+	run.Refuse = func(req wire.Request) (wire.Answer, bool) {
+		if req.Subresource != "exec" {
+			return wire.Answer{}, false
+		}
+		body, _ := json.Marshal(result)
+		return wire.Answer{Code: 101, Body: body}, true
+	}
+	s := open(t, run, kubectl.Config{})
+	r := s.Run(context.Background(), "kubectl exec web -- sh -c 'exit 3'", nil)
+	if r.Stdout != "out\n" || r.Stderr != "err\ncommand terminated with exit code 3\n" || r.Exit != 3 {
+		t.Errorf("exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
+	}
+	if got := run.Requests[len(run.Requests)-1].Options.Params["command"]; got != "sh\x00-c\x00exit 3" {
+		t.Errorf("command %q", got)
+	}
+	result = wire.ExecResult{Stdout: []byte("fine\n")}
+	if r = s.Run(context.Background(), "kubectl exec web -- true", nil); r.Stdout != "fine\n" || r.Exit != 0 {
 		t.Errorf("exit %d\n%s%s", r.Exit, r.Stdout, r.Stderr)
 	}
 }

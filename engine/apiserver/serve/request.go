@@ -29,8 +29,8 @@ import (
 // bodyMax is the real server's limit of a request body.
 const bodyMax = 3 << 20
 
-// connects are the subresources that open a connection rather than ask for an object.
-var connects = map[string]bool{"exec": true, "attach": true, "portforward": true, "proxy": true}
+// connects are the subresources behind which the kubelet answers, not etcd.
+var connects = map[string]bool{"exec": true, "attach": true, "portforward": true, "proxy": true, "log": true}
 
 // parse turns an HTTP request into the request that goes through the API server's gates.
 func (h *Handler) parse(r *http.Request) (wire.Request, error) {
@@ -138,7 +138,7 @@ func (h *Handler) options(req *wire.Request, q url.Values) error {
 		}
 		o.Timeout = time.Duration(n) * time.Second
 	}
-	if req.Verb == wire.Connect || req.Subresource == "log" {
+	if req.Verb == wire.Connect {
 		o.Params = map[string]string{}
 		for k, v := range q {
 			o.Params[k] = strings.Join(v, "\x00") // a command's words

@@ -67,6 +67,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.watch(w, r, req)
 	case req.Subresource == "log" && truthy(req.Options.Params["follow"]):
 		h.follow(w, r, req)
+	case req.Subresource == "exec" || req.Subresource == "attach":
+		h.exec(w, r, req)
 	default:
 		h.write(w, r, req, h.do(r.Context(), req))
 	}

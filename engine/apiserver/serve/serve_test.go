@@ -84,7 +84,7 @@ func TestRequestsAreUnderstood(t *testing.T) {
 				Body: []byte(`{"spec":{"replicas":2}}`), Options: wire.Options{FieldManager: "m"}}},
 		{"DELETE", "/api/v1/namespaces/d/pods", "", nil, wire.Request{Verb: wire.DeleteCollection, Resource: kube.Pods, Namespace: "d"}},
 		{"GET", "/api/v1/namespaces/d/pods/x/log?container=app&tailLines=3", "", nil,
-			wire.Request{Verb: wire.Get, Resource: kube.Pods, Namespace: "d", Name: "x", Subresource: "log", Options: wire.Options{Params: map[string]string{"container": "app", "tailLines": "3"}}}},
+			wire.Request{Verb: wire.Connect, Resource: kube.Pods, Namespace: "d", Name: "x", Subresource: "log", Options: wire.Options{Params: map[string]string{"container": "app", "tailLines": "3"}}}},
 		{"GET", "/api/v1/namespaces/d/pods/x/exec?command=ls&command=-l", "", nil,
 			wire.Request{Verb: wire.Connect, Resource: kube.Pods, Namespace: "d", Name: "x", Subresource: "exec", Options: wire.Options{Params: map[string]string{"command": "ls\x00-l"}}}},
 		{"GET", "/healthz", "", []string{"Authorization", "Bearer t", "Impersonate-User", "bob"},

@@ -117,6 +117,17 @@ type Answer struct {
 	Hop       uint64 // the hop that decided
 }
 
+// ExecResult is what came of a command in a container: as JSON the Body of the kubelet's
+// answer to exec, and of the Answer (with Code 101) to the CONNECT that asked for it. Its
+// command is Options.Params["command"], the words separated by NUL.
+type ExecResult struct {
+	Stdout []byte `json:"stdout,omitempty"`
+	Stderr []byte `json:"stderr,omitempty"`
+	Exit   int32  `json:"exit,omitempty"`
+	// Error is why the command could not be run at all.
+	Error string `json:"error,omitempty"`
+}
+
 // Err returns the refusal as client-go would (an *errors.StatusError, so that
 // errors.IsConflict and its kin work), a *TransportError, or nil.
 func (a Answer) Err() error {
