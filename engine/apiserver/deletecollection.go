@@ -9,7 +9,7 @@ import (
 )
 
 // deleteCollection deletes whatever a list with the same selectors would return. Each
-// deletion goes through the gates on its own; the answer does not wait for them.
+// deletion goes through the gates on its own; the answer comes when all have gone through.
 func (s *Server) deleteCollection(f *flight, row *resources.Resource) error {
 	sel, err := newSelection(f.Req.Options, row)
 	if err != nil {
@@ -27,12 +27,32 @@ func (s *Server) deleteCollection(f *flight, row *resources.Resource) error {
 		children = append(children, c)
 		return true
 	})
-	for _, c := range children {
-		s.nextID++
-		c.ID = s.nextID
-		s.flights[c.ID] = c
-		s.k.Send(self, s.cfg.Decode, step{c.ID})
+	if len(children) > 0 {
+		f.Children = len(children)
+		for _, c := range children {
+			c.Parent = f.ID
+			s.nextID++
+			c.ID = s.nextID
+			s.flights[c.ID] = c
+			s.k.Send(self, s.cfg.Decode, step{c.ID})
+		}
+		return errParked
 	}
-	s.object(f, 200, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, s.etcd.Revision())
+	s.collectionDeleted(f)
 	return errDone
+}
+
+func (s *Server) collectionDeleted(f *flight) {
+	s.object(f, 200, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, s.etcd.Revision())
+}
+
+// childDone counts the deletions of a collection that have gone through.
+func (s *Server) childDone(child *flight) {
+	f := s.flights[child.Parent]
+	if f == nil {
+		return
+	}
+	if f.Children--; f.Children == 0 {
+		s.collectionDeleted(f)
+	}
 }

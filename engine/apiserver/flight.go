@@ -89,6 +89,8 @@ type flight struct {
 	Deadline kernel.Time
 	Chosen   bool // the name was generated
 	Call     uint64
+	Parent   uint64 // the deletecollection that this deletion belongs to
+	Children int    // of a deletecollection: the deletions that are still under way
 }
 
 // copyFlight copies what a later gate may change.

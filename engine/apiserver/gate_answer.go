@@ -12,6 +12,10 @@ import (
 // finish answers a flight and forgets it.
 func (s *Server) finish(f *flight, a wire.Answer) {
 	delete(s.flights, f.ID)
+	if f.Parent != 0 {
+		s.childDone(f)
+		return
+	}
 	if f.Level == full && f.Req.Client == stage.Kubectl {
 		h := trace.Hop{
 			Stage: gateStage[f.Gate], From: stage.APIServer, To: f.Req.Client, Object: f.ref(), Revision: a.Revision,
