@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -233,7 +234,7 @@ func (a *actor) next() {
 		return
 	}
 	a.state.RunID++
-	a.proceed(&run{a: a, state: runState{Key: key, ID: a.state.RunID, Started: a.k.Now(), Input: input}})
+	a.proceed(&run{a: a, state: runState{Key: key, ID: a.state.RunID, Started: a.k.Now(), Retry: a.q.state.Failures[key], Input: input}})
 }
 
 // shown reports whether the caches show everything that the key's last sync wrote.
@@ -297,6 +298,9 @@ func (a *actor) proceed(r *run) {
 
 // change returns what an answer says was written.
 func change(ans wire.Answer) (written, bool) {
+	if st, ok := ans.Object.(*metav1.Status); ok && ans.Verb == wire.Delete && ans.Err() == nil && st.Details != nil {
+		return written{Resource: ans.Resource, Namespace: ans.Namespace, Name: ans.Name, Gone: st.Details.UID}, st.Details.UID != ""
+	}
 	obj, ok := ans.Object.(kube.Object)
 	if ans.Err() != nil || !ok {
 		return written{}, false

@@ -238,7 +238,9 @@ func (s *rollout) writeStatus() (*appsv1.Deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ans.Object.(*appsv1.Deployment), nil
+	d := ans.Object.(*appsv1.Deployment)
+	s.d.ResourceVersion = d.ResourceVersion // so that a second write of this sync is no conflict
+	return d, nil
 }
 
 func (s *rollout) condition(t appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string) appsv1.DeploymentCondition {

@@ -225,10 +225,13 @@ func (s *rollout) rolloutStatus(all []*appsv1.ReplicaSet, newRS *appsv1.ReplicaS
 		s.requeueStuck(status)
 		return nil
 	}
-	s.tell(d.Status, status)
+	before := d.Status
 	d.Status = status
-	_, err := s.writeStatus()
-	return err
+	if _, err := s.writeStatus(); err != nil {
+		return err
+	}
+	s.tell(before, status)
+	return nil
 }
 
 func (s *rollout) progress(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition, newRS *appsv1.ReplicaSet) {
@@ -286,15 +289,16 @@ func replicaFailure(all []*appsv1.ReplicaSet, newRS *appsv1.ReplicaSet) *appsv1.
 func (s *rollout) tell(before, after appsv1.DeploymentStatus) {
 	for _, c := range after.Conditions {
 		was := deploymentutil.GetDeploymentCondition(before, c.Type)
-		if was != nil && was.Status == c.Status && was.Reason == c.Reason {
-			continue
+		if was != nil && was.Status == c.Status && was.Reason == c.Reason ||
+			was == nil && c.Status == corev1.ConditionFalse || c.Reason == deploymentutil.ReplicaSetUpdatedReason {
+			continue // nothing that the ReplicaSet's own hops have not told
 		}
 		outcome := trace.OK
 		switch {
 		case c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue,
 			c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse:
 			outcome = trace.Retry // the cause is told by the hop of the Pod that failed
-		case c.Status == corev1.ConditionFalse, c.Reason == deploymentutil.ReplicaSetUpdatedReason:
+		case c.Status == corev1.ConditionFalse:
 			outcome = trace.Waiting
 		}
 		s.hop(trace.Hop{

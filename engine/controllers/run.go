@@ -35,6 +35,7 @@ type runState struct {
 	Key     string
 	ID      uint64
 	Started kernel.Time
+	Retry   int // how many syncs of this key have failed in a row before
 	Input   any
 	Answers []wire.Answer
 	Have    []bool // which of Answers have come
@@ -68,6 +69,10 @@ func (r *run) execute(f func() error) (err error, done bool) {
 // now is the time at which the run started, as it is written into objects.
 func (r *run) now() metav1.Time { return metav1.NewTime(r.state.Started.Wall()).Rfc3339Copy() }
 
+// The first retries follow each other within a second and say the same as the first try:
+// the trace tells the first two tries and those that come after a longer wait.
+func (r *run) repetition() bool { return r.state.Retry >= 2 && r.state.Retry < 8 }
+
 // all sends requests together and returns their answers once every one of them is there.
 func (r *run) all(reqs ...wire.Request) []wire.Answer {
 	from := r.answer
@@ -75,7 +80,7 @@ func (r *run) all(reqs ...wire.Request) []wire.Answer {
 	if len(r.state.Answers) < r.answer {
 		for i, req := range reqs {
 			req.Tag = call{r.state.ID, r.state.Key, from + i}
-			req.Background = req.Background || platform(req.Namespace)
+			req.Background = req.Background || platform(req.Namespace) || r.repetition()
 			r.a.cl.Do(req)
 			r.state.Answers = append(r.state.Answers, wire.Answer{})
 			r.state.Have = append(r.state.Have, false)
@@ -111,7 +116,10 @@ func (r *run) event(about kube.Object, eventType, reason, message string) {
 
 // hop records what was noticed or decided; From and To are the API server and the
 // controller manager unless they are set.
-func (r *run) hop(h trace.Hop) { r.once(func() { r.a.hop(h) }) }
+func (r *run) hop(h trace.Hop) {
+	h.Background = h.Background || r.repetition()
+	r.once(func() { r.a.hop(h) })
+}
 
 // The requests of syncs.
 
