@@ -48,7 +48,7 @@ func planSlices(plan *slicePlan, in endpointSliceInput, t discoveryv1.AddressTyp
 	}
 	// Without any endpoint there still is one slice, an empty one.
 	if len(doomed) == len(existing) && len(plan.create) == creates {
-		empty := newSlice(in.Service, t, []discoveryv1.EndpointPort{})
+		empty := newSlice(in.Service, t, nil)
 		if len(doomed) == 1 && isPlaceholder(doomed[0], empty) {
 			doomed = nil
 		} else {
@@ -182,7 +182,7 @@ func podEndpoint(s *corev1.Service, p *corev1.Pod, n *corev1.Node, t discoveryv1
 // endpointPorts looks the Service's targetPorts up in the Pod; a name that no container
 // has gives no port.
 func endpointPorts(s *corev1.Service, p *corev1.Pod) []discoveryv1.EndpointPort {
-	ports := []discoveryv1.EndpointPort{}
+	var ports []discoveryv1.EndpointPort // nil where there are none, as it comes out of etcd
 	for i := range s.Spec.Ports {
 		sp := s.Spec.Ports[i]
 		n, err := endpointslice.FindPort(p, &sp)
@@ -205,7 +205,7 @@ func newSlice(s *corev1.Service, t discoveryv1.AddressType, ports []discoveryv1.
 			GenerateName: prefix, Namespace: s.Namespace, Labels: sliceLabels(s),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, corev1.SchemeGroupVersion.WithKind("Service"))},
 		},
-		AddressType: t, Ports: ports, Endpoints: []discoveryv1.Endpoint{},
+		AddressType: t, Ports: ports,
 	}
 }
 

@@ -256,8 +256,8 @@ func (c *nodeLifecycle) markUnknown(r *run, s silentNode) error {
 	setUnknown(n, r.now())
 	r.hop(trace.Hop{
 		Stage: stage.NodeLifecycle, Verb: "check Node " + n.Name, Object: trace.Ref{Kind: "Node", Name: n.Name}, Outcome: trace.Failed,
-		Reason: "NodeStatusUnknown", Message: fmt.Sprintf("Kubelet stopped posting node status. Node %s has renewed neither its lease nor its status for %s (more than the grace period of %s): Ready becomes Unknown",
-			n.Name, s.Silence.Round(time.Second), c.a.cfg.NodeMonitorGracePeriod),
+		Reason: "NodeStatusUnknown", Message: fmt.Sprintf("Kubelet stopped posting node status. Node %s has renewed neither its lease nor its status for %s (the grace period is %s): Ready becomes Unknown",
+			n.Name, s.Silence.Round(100*time.Millisecond), c.a.cfg.NodeMonitorGracePeriod),
 	})
 	if _, err := r.do(updateStatus(n)); err != nil {
 		return err

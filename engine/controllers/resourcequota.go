@@ -52,7 +52,7 @@ func newQuotas(a *actor) logic {
 	counted[*corev1.ConfigMap](c, nil)
 	counted[*corev1.Secret](c, nil)
 	counted[*corev1.ReplicationController](c, nil)
-	counted[*corev1.ResourceQuota](c, nil)
+	c.count(c.quotas.Resource(), each(c.quotas))
 	c.registry = c.evaluators()
 	return c
 }
@@ -68,14 +68,22 @@ func counted[T kube.Object](c *quotas, matters func(old, obj T) bool) {
 			})
 		}
 	})
-	c.listers[objs.Resource()] = lister{list: func(ns string) []runtime.Object {
+	c.count(objs.Resource(), each(objs))
+}
+
+func (c *quotas) count(gvr schema.GroupVersionResource, list func(string) []runtime.Object) {
+	c.listers[gvr] = lister{list: list}
+}
+
+func each[T kube.Object](objs *client.Cache[T]) func(namespace string) []runtime.Object {
+	return func(namespace string) []runtime.Object {
 		var out []runtime.Object
-		objs.Each(ns, func(o T) bool {
+		objs.Each(namespace, func(o T) bool {
 			out = append(out, o)
 			return true
 		})
 		return out
-	}}
+	}
 }
 
 // evaluators are upstream's, on the simulated clock and over this controller's caches.

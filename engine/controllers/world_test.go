@@ -10,6 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -55,6 +56,27 @@ func (r *refusing) Validate(a *admission.Attributes, _ admission.Cluster) error 
 		return nil
 	}
 	return fmt.Errorf("%s", r.message)
+}
+
+// lifecycle is what NamespaceLifecycle does about namespaces that are going away.
+type lifecycle struct{}
+
+func (lifecycle) Name() string { return "NamespaceLifecycle" }
+
+func (lifecycle) Validate(a *admission.Attributes, c admission.Cluster) error {
+	if a.Operation != admission.Create || a.Namespace == "" || a.Resource == kube.Namespaces {
+		return nil
+	}
+	obj, ok := c.Get(kube.Namespaces, "", a.Namespace)
+	if !ok {
+		return apierrors.NewNotFound(kube.Namespaces.GroupResource(), a.Namespace)
+	}
+	if obj.(*corev1.Namespace).DeletionTimestamp == nil {
+		return nil
+	}
+	err := apierrors.NewForbidden(a.Resource.GroupResource(), a.Name, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", a.Namespace))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+	return err
 }
 
 // admin is kubectl: it keeps the last answer.
@@ -215,7 +237,7 @@ func newWorld(t testing.TB, names ...string) *world {
 	store := etcd.New(w.k, w.board, etcd.DefaultConfig())
 	cfg := apiserver.DefaultConfig()
 	cfg.Authenticator, cfg.Authorizer = allowAll{}, allowAll{}
-	cfg.Validators = []admission.Validator{w.refuse}
+	cfg.Validators = []admission.Validator{lifecycle{}, w.refuse}
 	w.api = apiserver.New(w.k, w.log, w.board, wires{}, store, cfg)
 	w.k.Register("admin", w.admin)
 	for _, ns := range []string{"default", "kube-system", "kube-node-lease"} {
