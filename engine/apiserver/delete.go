@@ -74,7 +74,7 @@ func (s *Server) prepareDelete(f *flight, row *resources.Resource) error {
 		if stored, err := row.Stored(f.Object); err == nil {
 			f.Object = stored
 		}
-		if same(f.Object, f.Old, row) {
+		if same(f, row) {
 			f.Action = actNothing
 		}
 	}

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -154,8 +155,18 @@ func deletedStatus(f *flight) runtime.Object {
 }
 
 // same reports whether an update changes nothing: it is then answered without a write.
-func same(obj, old runtime.Object, row *resources.Resource) bool {
-	return row.Storage.Kind == row.Kind.Kind && equality.Semantic.DeepEqual(obj, old)
+func same(f *flight, row *resources.Resource) bool {
+	if row.Storage.Kind != row.Kind.Kind {
+		return false
+	}
+	if f.componentStatus() {
+		return equality.Semantic.DeepEqual(statusIn(f.Object), statusIn(f.Old))
+	}
+	return equality.Semantic.DeepEqual(f.Object, f.Old)
+}
+
+func statusIn(obj runtime.Object) any {
+	return reflect.ValueOf(obj).Elem().FieldByName("Status").Addr().Interface()
 }
 
 // park makes a flight wait for etcd: it tries its gate again until the deadline.

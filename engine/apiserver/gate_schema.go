@@ -122,7 +122,7 @@ func (s *Server) prepareUpdate(f *flight, row *resources.Resource) error {
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
-	oldIn, err := internalOld(f.Old, row)
+	oldIn, err := internalOld(f, row)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -137,16 +137,28 @@ func (s *Server) prepareUpdate(f *flight, row *resources.Resource) error {
 	if f.Req.Subresource == "" || f.Req.Subresource == "finalize" {
 		s.deleteDuringUpdate(f)
 	}
-	if f.Action == actPut && same(f.Object, f.Old, row) {
+	if f.Action == actPut && same(f, row) {
 		f.Action = actNothing
 	}
 	return nil
 }
 
-// internalOld converts the stored object. Strategies must not write to the old object,
-// but some share parts of it with the new one, so they get a copy.
-func internalOld(old runtime.Object, row *resources.Resource) (runtime.Object, error) {
-	return row.Internal(old.DeepCopyObject())
+// componentStatus is a status that a component of the cluster reports with a typed
+// object: by far the most frequent write. Its strategy is asked as always, but what can
+// only be wrong in what people write (declarative validation looks at the whole object
+// again, ratcheting the unchanged parts) is left out.
+func (f *flight) componentStatus() bool {
+	return f.Req.Object != nil && f.Req.Subresource == "status"
+}
+
+// internalOld converts the stored object. Strategies do not write to the old object on
+// purpose, but share parts of it with the new one and write there; those of a status only
+// take from it.
+func internalOld(f *flight, row *resources.Resource) (runtime.Object, error) {
+	if f.componentStatus() {
+		return row.Internal(f.Old)
+	}
+	return row.Internal(f.Old.DeepCopyObject())
 }
 
 // beforeUpdate is k8s.io/apiserver/pkg/registry/rest.BeforeUpdate, with the warnings
@@ -168,7 +180,13 @@ func beforeUpdate(f *flight, row *resources.Resource, strategy rest.RESTUpdateSt
 	if g := was.GetDeletionGracePeriodSeconds(); g != nil && m.GetDeletionGracePeriodSeconds() == nil {
 		m.SetDeletionGracePeriodSeconds(g)
 	}
-	if errs := rest.ValidateUpdate(ctx, in, old, strategy); len(errs) > 0 {
+	var errs field.ErrorList
+	if f.componentStatus() {
+		errs = strategy.ValidateUpdate(ctx, in, old)
+	} else {
+		errs = rest.ValidateUpdate(ctx, in, old, strategy)
+	}
+	if len(errs) > 0 {
 		return invalid(row.Kind.Kind.GroupKind(), m.GetName(), errs)
 	}
 	f.Warnings = append(f.Warnings, strategy.WarningsOnUpdate(ctx, in, old)...)
