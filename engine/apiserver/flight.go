@@ -88,7 +88,6 @@ type flight struct {
 	InEtcd   bool // waits for etcd's result
 	Deadline kernel.Time
 	Chosen   bool // the name was generated
-	Call     uint64
 	Parent   uint64 // the deletecollection that this deletion belongs to
 	Children int    // of a deletecollection: the deletions that are still under way
 }
@@ -114,7 +113,7 @@ func (f *flight) read() bool {
 func (f *flight) after() gate {
 	if f.Gate == gateAuthorization {
 		switch {
-		case f.Req.Verb == wire.Connect:
+		case f.Req.Verb == wire.Connect, f.Req.Verb == wire.Get && f.Req.Subresource == "log":
 			return gateConnect
 		case f.read():
 			return gateRead

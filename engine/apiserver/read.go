@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,9 +21,8 @@ import (
 // serveRead answers get, list and watch. Reads never pass admission.
 func (s *Server) serveRead(f *flight) error {
 	r := &f.Req
-	if r.Resource.Resource == "" { // a path such as /healthz or /openapi/v3: the HTTP edge knows what to show
-		s.object(f, 200, nil, s.etcd.Revision())
-		return errDone
+	if r.Resource.Resource == "" {
+		return s.servePath(f)
 	}
 	row, ok := resources.Get(r.Resource)
 	if !ok {
@@ -39,6 +39,23 @@ func (s *Server) serveRead(f *flight) error {
 		return s.list(f, row)
 	}
 	return s.watch(f, row)
+}
+
+// servePath answers for what is no resource. The documents (discovery, OpenAPI, version)
+// lie at the HTTP edge; how the server is doing, only the server knows.
+func (s *Server) servePath(f *flight) error {
+	path, _, _ := strings.Cut(f.Req.Path, "?")
+	switch path {
+	case "/healthz", "/livez", "/readyz":
+		if s.etcd.Stopped() && path != "/livez" {
+			s.text(f, 500, []byte("[-]etcd failed: reason withheld\n"+strings.TrimPrefix(path, "/")+" check failed\n"))
+			return errDone
+		}
+		s.text(f, 200, []byte("ok"))
+		return errDone
+	}
+	s.object(f, 200, nil, s.etcd.Revision())
+	return errDone
 }
 
 func (s *Server) get(f *flight, row *resources.Resource) error {
