@@ -189,7 +189,7 @@ func (kl *Kubelet) computeActions(w *worker) []op {
 		}
 		if w.restartPolicyOf(s) != corev1.RestartPolicyNever {
 			message += ", will be restarted"
-			starts = append(starts, op{Kind: opStart, Container: s.Name})
+			starts = append(starts, op{Kind: opStart, Container: s.Name, Killed: true})
 			restarting++
 		}
 		ops = append(ops, op{Kind: opKill, Container: s.Name, Message: message, Reason: reason})
@@ -296,7 +296,11 @@ func (kl *Kubelet) initActions(w *worker) (ops []op, initialized bool) {
 	initialized = w.activeStarted()
 	before := initialized
 	var starts, kills []op
-	start := func(i int) { starts = append([]op{{Kind: opStart, Container: list[i].Name}}, starts...) }
+	start := func(i int) {
+		c := w.Containers[list[i].Name]
+		killed := c != nil && c.Current.State == stateRunning
+		starts = append([]op{{Kind: opStart, Container: list[i].Name, Killed: killed}}, starts...)
+	}
 	for i := len(list) - 1; i >= 0; i-- {
 		s := &list[i]
 		sidecar := podutil.IsRestartableInitContainer(s)

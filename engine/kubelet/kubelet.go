@@ -172,6 +172,8 @@ func (kl *Kubelet) dispatch(ev kernel.Event) {
 		kl.statusDue(e.UID)
 	case mirrorGone:
 		kl.mirrorDue(e)
+	case runtimePoll:
+		kl.askRuntime()
 	case registerAgain:
 		kl.register()
 	case deadline:

@@ -228,3 +228,96 @@ func (s *story) hops() string {
 	}
 	return b.String()
 }
+
+// TestTimeTravel takes a snapshot in the middle of everything, goes on, goes back, and
+// requires that the second future equals the first.
+func TestTimeTravel(t *testing.T) {
+	s := newStory(t, nil)
+	s.rt.images["busybox:1.36"] = cri.ImageInfo{ID: "busybox@sha256:1"}
+	s.rt.pullErr["nginx:none"] = "rpc error: code = NotFound desc = not found"
+	s.apply(`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: "busybox:1.36", readinessProbe: {tcpSocket: {port: 80}}}]}}`)
+	s.apply(`{apiVersion: v1, kind: Pod, metadata: {name: b}, spec: {containers: [{name: b, image: "nginx:none"}]}}`)
+	s.apply(`{apiVersion: v1, kind: Pod, metadata: {name: c}, spec: {containers: [{name: c, image: "busybox:1.36", volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, secret: {secretName: none}}]}}`)
+	for _, at := range []time.Duration{7 * time.Millisecond, 160 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second} {
+		s.run(at)
+		before := s.kl.Snapshot()
+		hash := kernel.Hash(before)
+		s.kl.Restore(before)
+		if got := kernel.Hash(s.kl.Snapshot()); got != hash {
+			t.Errorf("after %v: restoring changed the state", at)
+		}
+		s.run(time.Second)
+		if kernel.Hash(before) != hash {
+			t.Errorf("after %v: what came later changed an earlier snapshot", at)
+		}
+	}
+}
+
+// TestStatic runs a manifest of the node and follows its mirror.
+func TestStatic(t *testing.T) {
+	s := newStory(t, func(c *Config) {
+		c.StaticPods = []*corev1.Pod{{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "kube-system", Labels: map[string]string{"tier": "node"}},
+			Spec:       corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{Name: "app", Image: "nginx:1.27"}}},
+		}}
+	})
+	s.run(4 * time.Second)
+	key := s.api.key("pods", "kube-system", "web-node01")
+	m, _ := s.api.objects[key].(*corev1.Pod)
+	if m == nil || m.Status.Phase != corev1.PodRunning || m.Status.PodIP != "172.30.0.11" {
+		t.Fatalf("the mirror is %+v", m)
+	}
+	if m.Annotations[corev1.MirrorPodAnnotationKey] == "" || len(m.OwnerReferences) != 1 || m.OwnerReferences[0].Kind != "Node" {
+		t.Errorf("the mirror has annotations %v and owners %v", m.Annotations, m.OwnerReferences)
+	}
+	if len(s.log.Hops()) != 0 {
+		t.Errorf("a Pod of kube-system got into the story: %v", s.log.Hops())
+	}
+	running := len(s.rt.running)
+	s.api.put("pods", deleting(m), wire.Modified)
+	s.run(3 * time.Minute)
+	again, _ := s.api.objects[key].(*corev1.Pod)
+	if again == nil || again.DeletionTimestamp != nil || again.Status.Phase != corev1.PodRunning {
+		t.Errorf("the mirror has not come back: %+v", again)
+	}
+	if len(s.rt.running) != running {
+		t.Error("deleting the mirror stopped the container")
+	}
+}
+
+func deleting(p *corev1.Pod) *corev1.Pod {
+	p = p.DeepCopy()
+	now, grace := metav1.Now(), int64(30)
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &grace
+	return p
+}
+
+// TestKwok: a node that is played by kwok reports what recording a01 shows.
+func TestKwok(t *testing.T) {
+	s := newStory(t, func(c *Config) { c.Kwok = true })
+	s.apply(`{apiVersion: v1, kind: Pod, metadata: {name: nginx}, spec: {containers: [{name: nginx, image: nginx}]}}`)
+	out := s.run(time.Second)
+	if !strings.Contains(out, "phase Running, nginx Running, Ready=True, 10.244.1.") {
+		t.Errorf("got\n%s", out)
+	}
+	p := s.pod("nginx")
+	if len(p.Status.Conditions) != 3 || p.Status.ContainerStatuses[0].ContainerID != "" || p.Status.ContainerStatuses[0].Image != "nginx" {
+		t.Errorf("the status is %+v", p.Status)
+	}
+	s.api.delete("default", "nginx", 30)
+	s.run(time.Second)
+	if s.pod("nginx") != nil {
+		t.Error("the Pod is still there")
+	}
+}
+
+// TestIdle: a node with nothing to do costs a handful of events every ten seconds.
+func TestIdle(t *testing.T) {
+	s := newStory(t, nil)
+	s.run(30 * time.Second)
+	before := s.k.Steps()
+	s.run(100 * time.Second)
+	if n := (s.k.Steps() - before) / 10; n > 7 {
+		t.Errorf("%d events every 10 s", n)
+	}
+}

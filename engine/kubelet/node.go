@@ -76,9 +76,9 @@ func (kl *Kubelet) askRuntime() {
 func (kl *Kubelet) runtimeStatus(r cri.Response) {
 	n := &kl.Node
 	n.RuntimeAsked = false
-	first := !n.Checked
 	if r.Err != "" {
 		kl.breakOff()
+		kl.k.Send(kl.self, kl.cfg.LeasePeriod/2, runtimePoll{})
 	} else {
 		n.Checked, n.RuntimeSeen, n.NetworkError = true, kl.k.Now(), ""
 		if !r.NetworkReady {
@@ -98,12 +98,11 @@ func (kl *Kubelet) runtimeStatus(r cri.Response) {
 		kl.ask(asked{What: askImages}, cri.ListImages{})
 		return
 	}
-	if first {
-		kl.syncNode()
-		return
-	}
 	kl.syncNode()
 }
+
+// runtimePoll looks at a runtime that is down more often than at one that is up.
+type runtimePoll struct{}
 
 func (kl *Kubelet) imagesListed(r cri.Response) {
 	if r.Err == "" {

@@ -498,7 +498,7 @@ func (kl *Kubelet) probeChanged(w *worker, key probeKey, ok bool) {
 // it changes the one container's flags and the conditions that follow, nothing else.
 func (kl *Kubelet) refreshReadiness(w *worker, key probeKey) {
 	s := w.Status.DeepCopy()
-	kl.setProbeResults(w, s)
+	kl.setProbeResults(w, s, false)
 	all := append(append([]corev1.ContainerStatus{}, s.InitContainerStatuses...), s.ContainerStatuses...)
 	s.Conditions = kl.conditions(w, w.Status, s, all)
 	kl.setStatus(w, s)
@@ -514,14 +514,15 @@ func (kl *Kubelet) requestSyncNow(w *worker) {
 	kl.schedule(w, kl.k.Now().Add(kl.cfg.SyncDelay))
 }
 
-// setProbeResults is upstream's UpdatePodStatus: started and ready, by the probes.
-func (kl *Kubelet) setProbeResults(w *worker, s *corev1.PodStatus) {
+// setProbeResults is upstream's UpdatePodStatus: started and ready, by the probes. With
+// trigger, readiness probes of containers that are not ready run at once.
+func (kl *Kubelet) setProbeResults(w *worker, s *corev1.PodStatus, trigger bool) {
 	for i := range s.ContainerStatuses {
 		st := &s.ContainerStatuses[i]
 		spec, _ := w.spec(st.Name)
 		started := kl.isStarted(w, spec, st)
 		st.Started = &started
-		st.Ready = started && kl.isReady(w, spec, st)
+		st.Ready = started && kl.isReady(w, spec, st, trigger)
 	}
 	for i := range s.InitContainerStatuses {
 		st := &s.InitContainerStatuses[i]
@@ -529,7 +530,7 @@ func (kl *Kubelet) setProbeResults(w *worker, s *corev1.PodStatus) {
 		started := kl.isStarted(w, spec, st)
 		st.Started = &started
 		if spec != nil && podutil.IsRestartableInitContainer(spec) {
-			st.Ready = started && kl.isReady(w, spec, st)
+			st.Ready = started && kl.isReady(w, spec, st, trigger)
 		} else {
 			st.Ready = st.State.Terminated != nil && st.State.Terminated.ExitCode == 0
 		}
@@ -547,8 +548,7 @@ func (kl *Kubelet) isStarted(w *worker, spec *corev1.Container, st *corev1.Conta
 	return c.Current.Startup == success
 }
 
-// isReady also lets a readiness probe that has not succeeded yet run now.
-func (kl *Kubelet) isReady(w *worker, spec *corev1.Container, st *corev1.ContainerStatus) bool {
+func (kl *Kubelet) isReady(w *worker, spec *corev1.Container, st *corev1.ContainerStatus, trigger bool) bool {
 	c := w.Containers[st.Name]
 	if st.State.Running == nil || c == nil || spec == nil {
 		return false
@@ -557,11 +557,9 @@ func (kl *Kubelet) isReady(w *worker, spec *corev1.Container, st *corev1.Contain
 		return true
 	}
 	key := probeKey{st.Name, "Readiness"}
-	p := w.Probes[key]
-	if p == nil {
-		return false
+	if p := w.Probes[key]; p != nil && trigger {
+		kl.triggerProbe(w, key, p)
 	}
-	kl.triggerProbe(w, key, p)
 	return false
 }
 

@@ -40,8 +40,13 @@ func (kl *Kubelet) containerd() stage.Component { return stage.On(stage.Containe
 func (kl *Kubelet) startContainer(w *worker) {
 	c := w.container(w.Op.Container)
 	now := kl.k.Now()
-	if c.Current.State == stateExited {
-		ended := c.Current.FinishedAt
+	// The back-off counts from the last instance that had ended when the pass began.
+	last := &c.Current
+	if w.Op.Killed {
+		last = &c.Previous
+	}
+	if last.State == stateExited {
+		ended := last.FinishedAt
 		if c.Crash.On && now.Sub(ended) <= 2*kl.cfg.CrashMax && now.Sub(ended) < c.Crash.Delay {
 			kl.crashLooping(w, c, ended.Add(c.Crash.Delay))
 			return

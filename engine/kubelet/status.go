@@ -55,7 +55,7 @@ func (kl *Kubelet) generateStatus(w *worker, over bool) *corev1.PodStatus {
 	if w.Deadline {
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, "DeadlineExceeded", deadlineMessage
 	}
-	kl.setProbeResults(w, s)
+	kl.setProbeResults(w, s, true)
 	all = append(append([]corev1.ContainerStatus{}, s.InitContainerStatuses...), s.ContainerStatuses...)
 	s.Conditions = kl.conditions(w, old, s, all)
 	s.HostIP, s.HostIPs = kl.cfg.IP, []corev1.HostIP{{IP: kl.cfg.IP}}
@@ -291,7 +291,7 @@ func (w *worker) readyToStart() (bool, string, string) {
 		return true, "", ""
 	}
 	if w.SandboxID == "" {
-		return false, "PodSandboxNotReady", "no pod sandbox has been created yet"
+		return false, "PodSandboxNotReady", "no pod sandbox exists"
 	}
 	return false, "PodSandboxNotReady", "pod sandbox is not ready"
 }

@@ -92,6 +92,7 @@ type op struct {
 	ImageID   string
 	Ref       string // the image's full name, as the status shows it
 	User      string // of the image's config
+	Killed    bool   // of a start: the container still ran when the pass began
 	Step      int
 }
 
@@ -354,21 +355,25 @@ func (kl *Kubelet) endPass(w *worker) {
 	case w.Phase != w.At:
 		kl.requestSync(w)
 	case w.Failed && w.Network:
-		kl.schedule(w, kl.k.Now().Add(kl.jitter(kl.cfg.NetworkBackOff)))
+		kl.later(w, kl.k.Now().Add(kl.jitter(kl.cfg.NetworkBackOff)))
 	case w.Failed && w.Until != 0:
 		// Exactly when the back-off ends: waiting longer would add to it.
-		kl.schedule(w, max(kl.k.Now(), min(w.Until, kl.k.Now().Add(kl.cfg.Resync))))
+		kl.later(w, max(kl.k.Now(), min(w.Until, kl.k.Now().Add(kl.cfg.Resync))))
 	case w.Failed:
-		kl.schedule(w, kl.k.Now().Add(kl.jitter(kl.cfg.BackOff)))
+		kl.later(w, kl.k.Now().Add(kl.jitter(kl.cfg.BackOff)))
 	case w.Did:
 		kl.schedule(w, kl.k.Now().Add(kl.cfg.SyncDelay)) // relists at once, to see what it did
 	default:
-		kl.schedule(w, kl.k.Now().Add(kl.jitter(kl.cfg.Resync)))
+		kl.later(w, kl.k.Now().Add(kl.jitter(kl.cfg.Resync)))
 	}
 	if w.Changed || w.Again {
 		kl.requestSync(w)
 	}
 }
+
+// later plans a pass for the first look at the kubelet's work queue that finds it due: the
+// loop looks once a second.
+func (kl *Kubelet) later(w *worker, at kernel.Time) { kl.schedule(w, kl.relistAfter(at-1)) }
 
 // jitter is upstream's wait.Jitter: it lengthens d by up to the given share.
 func (kl *Kubelet) jitter(d time.Duration) time.Duration {
