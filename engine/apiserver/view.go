@@ -15,13 +15,22 @@ import (
 // The read-only view: what is stored right now, without a request. Admission plugins and
 // authorizers look through it (it implements admission.Cluster), and so do the screens.
 
+// store is what a view reads: etcd itself, or its keys at one instant.
+type store interface {
+	Get(key string) (*etcd.KV, bool)
+	Scan(prefix string, visit func(*etcd.KV) bool)
+}
+
+// View reads objects by kind and name.
+type View struct{ store store }
+
 // Get returns an object as it is stored; it must not be changed.
-func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, bool) {
+func (v View) Get(gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, bool) {
 	row, ok := resources.Get(gvr)
 	if !ok {
 		return nil, false
 	}
-	kv, ok := s.etcd.Get(row.Key(namespace, name))
+	kv, ok := v.store.Get(row.Key(namespace, name))
 	if !ok {
 		return nil, false
 	}
@@ -29,17 +38,30 @@ func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) (r
 }
 
 // List returns the objects of one namespace ("" for all) by key; they must not be changed.
-func (s *Server) List(gvr schema.GroupVersionResource, namespace string) []runtime.Object {
+func (v View) List(gvr schema.GroupVersionResource, namespace string) []runtime.Object {
 	row, ok := resources.Get(gvr)
 	if !ok {
 		return nil
 	}
 	var out []runtime.Object
-	s.etcd.Range(row.KeyPrefix(namespace), "", 0, func(kv *etcd.KV) bool {
+	v.store.Scan(row.KeyPrefix(namespace), func(kv *etcd.KV) bool {
 		out = append(out, row.Served(kv.Value))
 		return true
 	})
 	return out
+}
+
+// View returns what is stored now; later writes do not show in it.
+func (s *Server) View() View { return View{s.etcd.Freeze()} }
+
+// Get returns an object as it is stored; it must not be changed.
+func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, bool) {
+	return View{s.etcd}.Get(gvr, namespace, name)
+}
+
+// List returns the objects of one namespace ("" for all) by key; they must not be changed.
+func (s *Server) List(gvr schema.GroupVersionResource, namespace string) []runtime.Object {
+	return View{s.etcd}.List(gvr, namespace)
 }
 
 // Revision returns etcd's revision.

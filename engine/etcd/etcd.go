@@ -236,6 +236,9 @@ func (e *Etcd) Compacted() int64 { return e.compacted }
 // Get returns a key's value.
 func (e *Etcd) Get(key string) (*KV, bool) { return e.items.Get(key) }
 
+// Scan calls visit for the keys with a prefix, in order, until it returns false.
+func (e *Etcd) Scan(prefix string, visit func(*KV) bool) { e.Range(prefix, "", 0, visit) }
+
 // Range calls f for the keys with a prefix, from the key `from` on ("" for the first),
 // in order, as they stood at revision rev (0 for now), until f returns false. It returns
 // false if rev has been compacted.

@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"strings"
+
 	"github.com/tidwall/btree"
 
 	"podwalk/engine/kernel"
@@ -43,4 +45,21 @@ func (e *Etcd) Restore(snap any) {
 	s := snap.(state)
 	s.items = s.items.Copy()
 	e.state = s
+}
+
+// Freeze returns the keys as they are now, to read at leisure: constant time, and later
+// writes do not show in it.
+func (e *Etcd) Freeze() Frozen { return Frozen{e.items.Copy()} }
+
+// Frozen is the key space at one revision.
+type Frozen struct{ items *btree.Map[string, *KV] }
+
+// Get returns a key's value.
+func (f Frozen) Get(key string) (*KV, bool) { return f.items.Get(key) }
+
+// Scan calls visit for the keys with a prefix, in order, until it returns false.
+func (f Frozen) Scan(prefix string, visit func(*KV) bool) {
+	f.items.Ascend(prefix, func(key string, kv *KV) bool {
+		return strings.HasPrefix(key, prefix) && visit(kv)
+	})
 }
