@@ -30,18 +30,7 @@ type Authorizer interface {
 	Rules(u user.Info, namespace string, c admission.Cluster) authorizationv1.SubjectRulesReviewStatus
 }
 
-// TokenRequest is what a service account token is to say.
-type TokenRequest struct {
-	Namespace, ServiceAccount, UID string
-	PodName, PodUID                string // of a token that is bound to a Pod
-	NodeName, NodeUID              string
-	Audiences                      []string
-	IssuedAt                       time.Time
-	ExpiresAt                      time.Time
-	ID                             string // jti
-}
-
 // TokenIssuer signs service account tokens; the Authenticator accepts them.
 type TokenIssuer interface {
-	Issue(t TokenRequest) (token string, err error)
+	Issue(t wire.TokenRequest) (token string, err error)
 }

@@ -21,6 +21,14 @@ func (s *Server) Restore(snap any) {
 	s.nextID, s.seen, s.sweeping, s.down = st.NextID, st.Seen, st.Sweeping, st.Down
 	s.flights = copyFlights(st.Flights)
 	s.watches.restore(st.Watches)
+	s.invalidate()
+}
+
+// invalidate tells the authorizer that the RBAC objects may be others now.
+func (s *Server) invalidate() {
+	if z, ok := s.cfg.Authorizer.(interface{ Invalidate() }); ok {
+		z.Invalidate()
+	}
 }
 
 func copyFlights(m map[uint64]*flight) map[uint64]*flight {

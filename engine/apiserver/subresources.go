@@ -18,6 +18,7 @@ import (
 
 	"podwalk/engine/apiserver/admission"
 	"podwalk/engine/apiserver/resources"
+	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/kube"
 )
 
@@ -176,7 +177,7 @@ func (s *Server) prepareToken(f *flight, row *resources.Resource, t *authenticat
 			field.Invalid(field.NewPath("spec", "expirationSeconds"), *t.Spec.ExpirationSeconds, "may not specify a duration less than 10 minutes")})
 	}
 	now := s.k.Now().Wall()
-	req := TokenRequest{
+	req := wire.TokenRequest{
 		Namespace: sa.Namespace, ServiceAccount: sa.Name, UID: string(sa.UID), Audiences: t.Spec.Audiences,
 		IssuedAt: now, ExpiresAt: now.Add(time.Duration(*t.Spec.ExpirationSeconds) * time.Second), ID: s.uids.UUID(),
 	}

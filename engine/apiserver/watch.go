@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sort"
 	"strconv"
 	"time"
@@ -207,6 +208,9 @@ func (s *Server) dispatch(ev etcd.Event) {
 	}
 	kind, _ := kube.KindOf(obj)
 	gvr := kind.Resource
+	if gvr.Group == rbacv1.GroupName {
+		s.invalidate()
+	}
 	name := obj.(metav1.Object).GetName()
 	for _, l := range s.watches.index[indexKey{resource: gvr}] {
 		s.tell(l, ev, s.cfg.Watch)
