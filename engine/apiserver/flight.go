@@ -85,7 +85,9 @@ type flight struct {
 	Delete   *metav1.DeleteOptions
 	AndGone  bool // the object is deleted right after this update
 	Warnings []string
-	InEtcd   bool // waits for etcd's result
+	Charges  []runtime.Object // ResourceQuotas with the usage that this request adds
+	Charged  int              // how many of them are written
+	InEtcd   bool             // waits for etcd's result
 	Deadline kernel.Time
 	Chosen   bool // the name was generated
 	Parent   uint64 // the deletecollection that this deletion belongs to

@@ -28,7 +28,10 @@ func (s *Server) persist(f *flight) error {
 		return errDone
 	}
 	t := etcd.Txn{ReplyTo: self, ID: f.ID, Key: row.Key(f.Req.Namespace, f.name()), Expect: f.Expect}
-	if f.Action == actPut {
+	switch {
+	case f.Charged < len(f.Charges):
+		t.Key, t.Value, t.Expect = s.charge(f)
+	case f.Action == actPut:
 		t.Value = f.Object
 		if row.Storage.Resource == kube.Events {
 			t.TTL = s.cfg.EventTTL
@@ -62,6 +65,10 @@ func (f *flight) stored() runtime.Object {
 // committed goes on when etcd has answered.
 func (s *Server) committed(f *flight, res etcd.Result) {
 	f.InEtcd = false
+	if f.Charged < len(f.Charges) {
+		s.charged(f, res)
+		return
+	}
 	row, _ := resources.Get(f.Req.Resource)
 	if res.OK {
 		s.recordCommit(f, res)

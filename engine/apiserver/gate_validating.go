@@ -12,6 +12,7 @@ func (s *Server) validate(f *flight) error {
 	a := f.attributes(s.k.Now().Wall())
 	setKind(a)
 	var verdicts []trace.PluginVerdict
+	f.Charges, f.Charged = nil, 0
 	for _, v := range s.cfg.Validators {
 		if w, ok := v.(admission.Warner); ok {
 			f.Warnings = append(f.Warnings, w.Warn(a, s)...)
@@ -19,6 +20,9 @@ func (s *Server) validate(f *flight) error {
 		if err := v.Validate(a, s); err != nil {
 			verdicts = append(verdicts, trace.PluginVerdict{Plugin: v.Name(), Verdict: "denied", Message: statusOf(err).Message})
 			return &pluginError{err, v.Name(), verdicts}
+		}
+		if q, ok := v.(admission.Charger); ok && !f.Req.Options.DryRun {
+			f.Charges = append(f.Charges, q.Charge(a, s)...)
 		}
 		if f.Level == full {
 			verdicts = append(verdicts, trace.PluginVerdict{Plugin: v.Name(), Verdict: "ok"})

@@ -69,3 +69,9 @@ type Validator interface {
 type Warner interface {
 	Warn(a *Attributes, c Cluster) []string
 }
+
+// Charger counts what a request that it has let pass will use: it returns the
+// ResourceQuotas with that usage added, which are written before the object is.
+type Charger interface {
+	Charge(a *Attributes, c Cluster) []runtime.Object
+}
