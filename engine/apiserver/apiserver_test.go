@@ -80,9 +80,6 @@ func newWorld(edit ...func(*apiserver.Config)) *world {
 	}
 	w.api = apiserver.New(w.k, w.log, w.board, wires{}, w.etcd, cfg)
 	w.k.Register("me", w.me)
-	w.api.Preload(
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"kubernetes"}}},
-	)
 	w.api.Start()
 	return w
 }

@@ -168,7 +168,9 @@ func (s *Server) connected(res network.Result) {
 		s.refuse(f, fmt.Errorf("Get %q: %s", "https://"+res.Call.To+res.Call.Path, res.Err))
 	case res.Err != "":
 		s.refuse(f, errors.New("error dialing backend: "+res.Err))
-	case res.Code == 0, res.Code >= 200 && res.Code <= 206:
+	case f.Req.Subresource != "log" && (res.Code == 101 || res.Code == 200):
+		s.text(f, 101, res.Body) // the connection now carries what the two ends say
+	case res.Code >= 200 && res.Code <= 206:
 		s.text(f, 200, res.Body)
 	case res.Code == 400:
 		s.refuse(f, apierrors.NewBadRequest(string(res.Body)))

@@ -89,7 +89,7 @@ type flight struct {
 	Charged  int              // how many of them are written
 	InEtcd   bool             // waits for etcd's result
 	Deadline kernel.Time
-	Chosen   bool // the name was generated
+	Chosen   bool   // the name was generated
 	Parent   uint64 // the deletecollection that this deletion belongs to
 	Children int    // of a deletecollection: the deletions that are still under way
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"podwalk/engine/apiserver/resources"
 	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/trace"
 )
@@ -11,6 +12,9 @@ import (
 // The request gate: the connection is there and the request has been read.
 func (s *Server) request(f *flight) error {
 	r := &f.Req
+	if row, ok := resources.Get(r.Resource); ok && row.Deprecation != "" {
+		f.Warnings = append(f.Warnings, row.Deprecation)
+	}
 	s.hop(f, trace.Hop{
 		From: r.Client, Verb: method(r),
 		Detail: trace.HTTP{Method: method(r), Path: path(r), Body: r.Body},

@@ -64,8 +64,10 @@ func New(k *kernel.Kernel, log *trace.Log, board *fault.Board, net Network, stor
 	return s
 }
 
-// Start makes the server ready: watchers hear of what is written from now on.
+// Start makes the server ready: what a new cluster has from the beginning is there, and
+// watchers hear of what is written from now on.
 func (s *Server) Start() {
+	s.bootstrap()
 	s.seen = s.etcd.Revision()
 }
 

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,6 +86,10 @@ func (s *Server) Preload(objs ...runtime.Object) {
 		}
 		if t := m.GetCreationTimestamp(); t.IsZero() {
 			m.SetCreationTimestamp(s.now())
+		}
+		if ns, ok := obj.(*corev1.Namespace); ok && len(ns.Spec.Finalizers) == 0 {
+			ns.Spec.Finalizers = []corev1.FinalizerName{corev1.FinalizerKubernetes}
+			ns.Status.Phase = corev1.NamespaceActive
 		}
 		stored, err := row.Stored(obj)
 		if err != nil {

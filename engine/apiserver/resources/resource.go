@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/deprecation"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
@@ -39,6 +40,9 @@ type Resource struct {
 	Subresources map[string]rest.RESTUpdateStrategy
 	// ReturnsDeleted: the answer to a DELETE is the object and not a Status.
 	ReturnsDeleted bool
+
+	// Deprecation is the warning that every use of the resource brings, mostly "".
+	Deprecation string
 
 	internal   schema.GroupVersionKind
 	selectable map[string]bool
@@ -77,6 +81,10 @@ func init() {
 			internal: schema.GroupVersionKind{Group: storage.Kind.Group, Version: runtime.APIVersionInternal, Kind: k.Kind.Kind},
 		}
 		row.selectable = selectableFields(row)
+		if obj := k.New(); deprecation.IsDeprecated(obj, 1, 37) {
+			obj.GetObjectKind().SetGroupVersionKind(k.Kind)
+			row.Deprecation = deprecation.WarningMessage(obj)
+		}
 		byResource[k.Resource] = row
 	}
 }
