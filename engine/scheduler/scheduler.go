@@ -20,10 +20,13 @@
 package scheduler
 
 import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podwalk/engine/apiserver/wire"
@@ -81,7 +84,8 @@ type Scheduler struct {
 
 	podCache  *client.Cache[*corev1.Pod]
 	nodeWatch *client.Cache[*corev1.Node]
-	pdbs      *client.Cache[*policyv1.PodDisruptionBudget]
+	others    map[reflect.Type]watched
+	kinds     []reflect.Type // keys of others, in the order in which they are listed
 
 	queue *podQueue
 	s     state
@@ -115,10 +119,11 @@ func New(k *kernel.Kernel, log *trace.Log, board *fault.Board, c *client.Client,
 		recorder:  client.NewSeriesRecorder(c, DefaultName),
 		podCache:  client.NewCache[*corev1.Pod](c, client.Selector{}),
 		nodeWatch: client.NewCache[*corev1.Node](c, client.Selector{}),
-		pdbs:      client.NewCache[*policyv1.PodDisruptionBudget](c, client.Selector{}),
+		others:    kindsWatched(c),
 		queue:     newPodQueue(ps, cfg.PodInitialBackoff, cfg.PodMaxBackoff),
 		s:         newState(),
 	}
+	s.kinds = slices.SortedFunc(maps.Keys(s.others), func(a, b reflect.Type) int { return strings.Compare(a.String(), b.String()) })
 	s.queue.held = s.preempting
 	k.Register(ID, s)
 	return s
@@ -153,9 +158,11 @@ func (s *Scheduler) Handle(ev kernel.Event) {
 	}
 	switch e := ev.(type) {
 	case start:
+		for _, t := range s.kinds {
+			s.others[t].Start()
+		}
 		s.nodeWatch.Start()
-		s.podCache.Start()
-		s.pdbs.Start()
+		s.podCache.Start() // last: when the Pods are there, everything is
 		return
 	case pop:
 		s.s.popping = false
@@ -209,7 +216,16 @@ func (s *Scheduler) observe(ev kernel.Event) {
 		s.schedule()
 		return
 	}
-	s.pdbs.Handle(ev)
+	for _, t := range s.kinds {
+		changes, mine := s.others[t].handle(ev)
+		for _, h := range changes {
+			s.moveAll(h, nil)
+		}
+		if mine {
+			s.schedule()
+			return
+		}
+	}
 }
 
 // wakeUpEvery is how often a stopped scheduler is looked at.
@@ -224,7 +240,9 @@ func (s *Scheduler) isStopped(ev kernel.Event) bool {
 	case off && !s.s.stopped:
 		s.podCache.Reset()
 		s.nodeWatch.Reset()
-		s.pdbs.Reset()
+		for _, t := range s.kinds {
+			s.others[t].Reset()
+		}
 		s.k.Cancel(s.s.flush)
 		s.k.Cancel(s.s.sweep)
 		s.queue.clear()

@@ -4,11 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-
 	"podwalk/engine/kernel"
-	"podwalk/engine/kube"
 	"podwalk/engine/scheduler/framework"
 )
 
@@ -19,15 +15,19 @@ type saved struct {
 	Recorder any
 	Pods     any
 	Nodes    any
-	PDBs     any
+	Others   []any // in the order of Scheduler.kinds
 }
 
 // Snapshot implements kernel.State.
 func (s *Scheduler) Snapshot() any {
-	return saved{
+	v := saved{
 		Queue: s.queue.s.copy(), State: s.s.copy(), Recorder: s.recorder.Snapshot(),
-		Pods: s.podCache.Snapshot(), Nodes: s.nodeWatch.Snapshot(), PDBs: s.pdbs.Snapshot(),
+		Pods: s.podCache.Snapshot(), Nodes: s.nodeWatch.Snapshot(),
 	}
+	for _, t := range s.kinds {
+		v.Others = append(v.Others, s.others[t].Snapshot())
+	}
+	return v
 }
 
 // Restore implements kernel.State.
@@ -37,7 +37,9 @@ func (s *Scheduler) Restore(snap any) {
 	s.recorder.Restore(v.Recorder)
 	s.podCache.Restore(v.Pods)
 	s.nodeWatch.Restore(v.Nodes)
-	s.pdbs.Restore(v.PDBs)
+	for i, t := range s.kinds {
+		s.others[t].Restore(v.Others[i])
+	}
 }
 
 func (s *state) copy() state {
@@ -74,7 +76,7 @@ func (q *queued) digest() podDigest {
 
 // HashState digests the snapshot.
 func (v saved) HashState() any {
-	out := []any{v.Recorder, v.Pods, v.Nodes, v.PDBs, v.Queue.inFlight, len(v.Queue.changes)}
+	out := []any{v.Recorder, v.Pods, v.Nodes, v.Others, v.Queue.inFlight, len(v.Queue.changes)}
 	v.Queue.pods.Scan(func(_ string, q *queued) bool {
 		out = append(out, q.digest())
 		return true
@@ -96,29 +98,4 @@ func (v saved) HashState() any {
 		out = append(out, key, b.N, b.Next, b.Host)
 	}
 	return append(out, st.nominated, st.evictions, st.next, st.cycles, st.stopped, st.popping, st.flush, st.sweep)
-}
-
-// Object implements framework.Lister.
-func (s *Scheduler) Object(kind kube.Object, namespace, name string) (kube.Object, bool) {
-	switch kind.(type) {
-	case *corev1.Pod:
-		return found(s.podCache.Get(namespace, name))
-	case *policyv1.PodDisruptionBudget:
-		return found(s.pdbs.Get(namespace, name))
-	}
-	return nil, false
-}
-
-func found[T kube.Object](o T, ok bool) (kube.Object, bool) {
-	if !ok {
-		return nil, false
-	}
-	return o, true
-}
-
-// Each implements framework.Lister.
-func (s *Scheduler) Each(kind kube.Object, namespace string, f func(kube.Object) bool) {
-	if _, ok := kind.(*policyv1.PodDisruptionBudget); ok {
-		s.pdbs.Each(namespace, func(o *policyv1.PodDisruptionBudget) bool { return f(o) })
-	}
 }

@@ -42,12 +42,12 @@ const (
 	UpdatePodScaleDown
 	UpdatePodToleration
 	UpdatePodSchedulingGatesEliminated
-	// updateOther is a change that none of the above describes.
-	updateOther
+	// UpdateOther is a change that none of the above describes.
+	UpdateOther
 
 	// Update is any change; All anything at all.
 	Update = UpdateNodeAllocatable | UpdateNodeLabel | UpdateNodeTaint | UpdateNodeCondition | UpdateNodeAnnotation |
-		UpdatePodLabel | UpdatePodScaleDown | UpdatePodToleration | UpdatePodSchedulingGatesEliminated | updateOther
+		UpdatePodLabel | UpdatePodScaleDown | UpdatePodToleration | UpdatePodSchedulingGatesEliminated | UpdateOther
 	All = Add | Delete | Update
 )
 
@@ -55,7 +55,7 @@ var actionNames = map[ActionType]string{
 	Add: "Add", Delete: "Delete", UpdateNodeAllocatable: "UpdateNodeAllocatable", UpdateNodeLabel: "UpdateNodeLabel",
 	UpdateNodeTaint: "UpdateNodeTaint", UpdateNodeCondition: "UpdateNodeCondition", UpdateNodeAnnotation: "UpdateNodeAnnotation",
 	UpdatePodLabel: "UpdatePodLabel", UpdatePodScaleDown: "UpdatePodScaleDown", UpdatePodToleration: "UpdatePodToleration",
-	UpdatePodSchedulingGatesEliminated: "UpdatePodSchedulingGatesEliminated", updateOther: "Update", Update: "Update", All: "All",
+	UpdatePodSchedulingGatesEliminated: "UpdatePodSchedulingGatesEliminated", UpdateOther: "Update", Update: "Update", All: "All",
 }
 
 // ClusterEvent is a change that may make waiting Pods schedulable.
@@ -155,7 +155,7 @@ func PodEvents(old, pod *PodInfo, target bool) []ClusterEvent {
 	add(len(pod.Pod.Spec.SchedulingGates) == 0 && len(old.Pod.Spec.SchedulingGates) != 0, UpdatePodSchedulingGatesEliminated)
 	add(len(old.Pod.Spec.Tolerations) != len(pod.Pod.Spec.Tolerations), UpdatePodToleration)
 	if len(out) == 0 {
-		add(true, updateOther)
+		add(true, UpdateOther)
 	}
 	return out
 }

@@ -2,7 +2,7 @@
 // names, logic and reason texts (k8s.io/kubernetes/pkg/scheduler/framework/plugins). A
 // plugin has no state: what it works out for a Pod lies in the CycleState.
 //
-// Left out: NodeDeclaredFeatures, Pod groups, in-place resizing of bound Pods, device
+// Left out: VolumeRestrictions, NodeVolumeLimits, VolumeZone, NodeDeclaredFeatures, Pod groups, in-place resizing of bound Pods, device
 // claims (DynamicResources only says what it says about Pods without any).
 package plugins
 
