@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podwalk/engine/apiserver/wire"
@@ -155,6 +154,7 @@ type fakeRuntime struct {
 	running    map[string]*fakeContainer
 	networkErr string
 	created    []cri.CreateContainer
+	logs       map[string][]cri.LogLine
 }
 
 type exit struct {
@@ -192,6 +192,8 @@ func (f *fakeRuntime) Handle(ev kernel.Event) {
 		f.reply(r.ReplyTo, time.Millisecond, cri.Response{Tag: r.Tag, Image: f.images[r.Image]})
 	case cri.ListContainers:
 		f.reply(r.ReplyTo, time.Millisecond, cri.Response{Tag: r.Tag})
+	case cri.ContainerLog:
+		f.reply(r.ReplyTo, time.Millisecond, cri.Response{Tag: r.Tag, Log: f.logs[r.ContainerID]})
 	case cri.RunPodSandbox:
 		f.n++
 		f.reply(r.ReplyTo, 150*time.Millisecond, cri.Response{Tag: r.Tag, Err: f.sandboxErr, SandboxID: fmt.Sprintf("sandbox-%d", f.n), PodIP: fmt.Sprintf("10.244.1.%d", f.n)})
@@ -211,6 +213,9 @@ func (f *fakeRuntime) Handle(ev kernel.Event) {
 		c := f.running[r.ContainerID]
 		err := f.startErr[c.name]
 		f.reply(r.ReplyTo, 60*time.Millisecond, cri.Response{Tag: r.Tag, Err: err})
+		for i := range 3 {
+			f.logs[c.id] = append(f.logs[c.id], cri.LogLine{At: f.k.Now().Add(time.Duration(i) * time.Second), Text: fmt.Sprintf("line %d of %s", i+1, c.id)})
+		}
 		if e, ok := f.exits[c.name]; ok && err == "" {
 			c.timer = f.k.Send("containerd/node01", 60*time.Millisecond+e.after, containerExit{c.id, e.code})
 		}
@@ -273,6 +278,9 @@ func (f *fakeRuntime) exit(id string, code int32, after time.Duration) {
 type fakeNet struct {
 	k       *kernel.Kernel
 	answers map[string]network.Result
+
+	listening map[string]bool
+	got       string
 }
 
 func (f *fakeNet) Do(replyTo kernel.ActorID, c network.Call) {
@@ -284,4 +292,12 @@ func (f *fakeNet) Do(replyTo kernel.ActorID, c network.Call) {
 	f.k.Send(replyTo, time.Millisecond, r)
 }
 
-var _ runtime.Object = (*corev1.Pod)(nil)
+func (f *fakeNet) Listen(address string, _ kernel.ActorID) { f.listening[address] = true }
+func (f *fakeNet) Unlisten(address string)                 { delete(f.listening, address) }
+
+// Handle takes the answers of those who listen.
+func (f *fakeNet) Handle(ev kernel.Event) {
+	if a, ok := ev.(network.Answer); ok {
+		f.got = strings.TrimSpace(fmt.Sprintf("%d %s %s", a.Code, a.Err, a.Body)) + "\n"
+	}
+}

@@ -1,6 +1,8 @@
 package kubelet
 
 import (
+	"net"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +18,14 @@ import (
 	"podwalk/engine/trace"
 )
 
-// Network is what the kubelet needs of the cluster's wires: probes and hooks go out by it.
+// Network is what the kubelet needs of the cluster's wires: probes and hooks go out by it,
+// logs and exec come in.
 type Network interface {
 	Do(replyTo kernel.ActorID, call network.Call)
+	// Listen makes the actor get the calls to an address, as network.Request.
+	Listen(address string, actor kernel.ActorID)
+	// Unlisten frees the address: callers find the connection refused.
+	Unlisten(address string)
 }
 
 // Kubelet is one node's agent.
@@ -105,6 +112,7 @@ func (kl *Kubelet) Start() {
 	kl.k.Send(kl.self, 0, heartbeat{})
 	kl.startNode()
 	kl.pods.Start()
+	kl.net.Listen(kl.address(), kl.self)
 	if !kl.cfg.Kwok {
 		kl.startStatic()
 	}
@@ -118,8 +126,11 @@ func (kl *Kubelet) down() bool { return kl.board.Hits(fault.KubeletStopped, kl.c
 func (kl *Kubelet) Handle(ev kernel.Event) {
 	if kl.down() {
 		kl.stop()
-		if _, ok := ev.(heartbeat); ok {
+		switch e := ev.(type) {
+		case heartbeat:
 			kl.k.Send(kl.self, time.Second, heartbeat{})
+		case network.Request: // was on its way when the port was closed
+			kl.k.Send(network.Self, 0, network.Answer{ID: e.ID, Err: "dial tcp " + kl.address() + ": connect: connection refused"})
 		}
 		return
 	}
@@ -192,9 +203,19 @@ func (kl *Kubelet) dispatch(ev kernel.Event) {
 		kl.containerEvent(e)
 	case network.Result:
 		kl.reached(e)
-	default:
-		kl.serve(ev)
+	case fault.Changed:
+		// The board was looked at already, above.
+	case network.Request:
+		if a := kl.serveCall(e.ID, e.Call); a != nil {
+			kl.reply(e.ID, *a)
+		}
 	}
+}
+
+func (kl *Kubelet) address() string { return net.JoinHostPort(kl.cfg.IP, strconv.Itoa(kubeletPort)) }
+
+func (kl *Kubelet) reply(id uint64, a answer) {
+	kl.k.Send(network.Self, 0, network.Answer{ID: id, Code: a.Code, Body: a.Body})
 }
 
 // stop drops what is under way: absence is the only symptom.
@@ -203,6 +224,7 @@ func (kl *Kubelet) stop() {
 		return
 	}
 	kl.Stopped = true
+	kl.net.Unlisten(kl.address())
 	kl.pods.Stop()
 	kl.node.Stop()
 	if kl.Services {
@@ -222,6 +244,7 @@ func (kl *Kubelet) stop() {
 func (kl *Kubelet) resume() {
 	kl.Stopped = false
 	kl.Began = kl.k.Now()
+	kl.net.Listen(kl.address(), kl.self)
 	kl.startNode()
 	kl.pods.Start()
 	if kl.cfg.Kwok {

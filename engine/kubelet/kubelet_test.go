@@ -44,9 +44,10 @@ func newStory(t *testing.T, change func(*Config)) *story {
 	s.api = &fakeAPI{k: k, objects: map[string]kube.Object{}, requests: map[string]int{}, lines: s.line}
 	s.rt = &fakeRuntime{
 		k: k, images: map[string]cri.ImageInfo{}, pullErr: map[string]string{}, startErr: map[string]string{},
-		exits: map[string]exit{}, stops: map[string]exit{}, execs: map[string]cri.Response{}, running: map[string]*fakeContainer{},
+		exits: map[string]exit{}, stops: map[string]exit{}, execs: map[string]cri.Response{}, running: map[string]*fakeContainer{}, logs: map[string][]cri.LogLine{},
 	}
-	s.net = &fakeNet{k: k, answers: map[string]network.Result{}}
+	s.net = &fakeNet{k: k, answers: map[string]network.Result{}, listening: map[string]bool{}}
+	k.Register(network.Self, s.net)
 	k.Register("kube-apiserver", s.api)
 	k.Register("containerd/node01", s.rt)
 	cfg := DefaultConfig()
@@ -205,6 +206,15 @@ func (s *story) command(d *datadriven.TestData) string {
 		return fmt.Sprintf("Ready=%s %s: %s\n", c.Status, c.Reason, c.Message)
 	case "hops":
 		return s.hops()
+	case "call": // call PATH: what the kubelet's own server answers
+		if !s.net.listening["172.30.0.11:10250"] {
+			return "connection refused\n"
+		}
+		s.net.got = "(no answer)\n"
+		s.k.Send(kubeletActor, 0, network.Request{ID: 1, Call: network.Call{Path: d.Input}})
+		s.out.WriteString("")
+		s.run(200 * time.Millisecond)
+		return s.net.got
 	case "created":
 		c := s.rt.created[len(s.rt.created)-1]
 		b, _ := yaml.Marshal(map[string]any{"command": c.Command, "args": c.Args, "env": c.Env, "mounts": c.Mounts, "user": c.User})

@@ -5,7 +5,11 @@
 // Left out: bandwidth, congestion, packets as such; a call is one question and one answer.
 package network
 
-import "time"
+import (
+	"time"
+
+	"podwalk/engine/kernel"
+)
 
 // Protocol of a call.
 type Protocol string
@@ -41,5 +45,23 @@ type Result struct {
 	// "context deadline exceeded". Empty when an answer came.
 	Err  string
 	Code int // HTTP status code
+	Body []byte
+}
+
+// Self is the network's own actor: those who listen send their Answers to it.
+const Self kernel.ActorID = "network"
+
+// Request is a call as it reaches the actor that listens on its address. The actor ends
+// it with an Answer of the same ID.
+type Request struct {
+	ID   uint64
+	Call Call
+}
+
+// Answer ends a Request: Code and Body, or an Err as the caller's side shall see it.
+type Answer struct {
+	ID   uint64
+	Err  string
+	Code int
 	Body []byte
 }
