@@ -28,10 +28,6 @@ type cycle struct {
 	Nomination            *string // nominatedNodeName to write, nil to leave it
 }
 
-func (c *cycle) fits(node string) bool {
-	return slices.ContainsFunc(c.Feasible, func(n *framework.NodeInfo) bool { return n.Name == node })
-}
-
 // errNoNodes is the text for a cluster without nodes.
 var errNoNodes = errors.New("no nodes available to schedule pods")
 
@@ -53,7 +49,7 @@ func (s *Scheduler) startCycle() {
 		s.s.cycles++
 		c := &cycle{N: s.s.cycles, Pod: q, Next: stage.PreFilter}
 		h := s.hop(q.Info, stage.QueueSort, "Pop")
-		h.Detail = s.queueDetail(q.Info)
+		h.Detail = s.queueDetail(q.Info, q.Info.Key)
 		s.log.Record(h)
 		s.goOn(c, s.cfg.Step)
 		return
@@ -278,29 +274,6 @@ func (s *Scheduler) runPostFilter(f *profile, c *cycle) (*framework.PostFilterRe
 	return last, framework.NewStatus(framework.Unschedulable, "", reasons...)
 }
 
-func preemptionTable(c *cycle, r *framework.PostFilterResult, message string) trace.SchedulingCycle {
-	d := trace.SchedulingCycle{Event: message}
-	why := map[string]string{}
-	if r != nil {
-		for _, n := range r.Nodes {
-			why[n.Node] = n.Status.Message()
-		}
-	}
-	for i := range c.State.Snapshot.Nodes.Len() {
-		if len(d.Nodes) == detailNodesMax {
-			break
-		}
-		name := c.State.Snapshot.Nodes.At(i).Name
-		row := trace.NodeRow{Node: name, Message: why[name], Chosen: r != nil && name == r.NominatedNode}
-		if row.Message == "" && r != nil && !row.Chosen && r.NominatedNode == "" {
-			row.Message = "Preemption is not helpful for scheduling"
-		}
-		d.Nodes = append(d.Nodes, row)
-	}
-	byName(d.Nodes)
-	return d
-}
-
 func (s *Scheduler) preScore(f *profile, c *cycle) {
 	h := s.hop(c.Pod.Info, stage.PreScore, "PreScore")
 	for _, p := range f.preScore {
@@ -372,28 +345,6 @@ func (s *Scheduler) best(totals []int64) int {
 
 // IntN draws from the scheduler's random stream.
 func (s *Scheduler) IntN(n int) int { return s.k.Rand(string(ID)).IntN(n) }
-
-func scoreTable(scorers []weighted, c *cycle, scores [][]int64, totals []int64, best int) trace.SchedulingCycle {
-	d := trace.SchedulingCycle{}
-	for _, p := range scorers {
-		d.Plugins = append(d.Plugins, p.Name())
-	}
-	for j, node := range c.Feasible {
-		if len(d.Nodes) == detailNodesMax-1 && j < best {
-			continue // keep a row for the chosen one
-		}
-		if len(d.Nodes) == detailNodesMax {
-			break
-		}
-		row := trace.NodeRow{Node: node.Name, Total: totals[j], Chosen: j == best}
-		for i, p := range scorers {
-			row.Scores = append(row.Scores, trace.NodeScore{Plugin: p.Name(), Raw: scores[i][j], Weight: p.weight})
-		}
-		d.Nodes = append(d.Nodes, row)
-	}
-	byName(d.Nodes)
-	return d
-}
 
 // handle is what a PostFilter plugin gets of the scheduler.
 type handle struct {

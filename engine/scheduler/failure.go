@@ -7,6 +7,7 @@ import (
 
 	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/kube"
+	"podwalk/engine/scheduler/framework"
 	"podwalk/engine/stage"
 	"podwalk/engine/trace"
 )
@@ -32,18 +33,25 @@ func (s *Scheduler) failed(c *cycle, message string, rejected bool) {
 // handleFailure puts the Pod back into the queue and tells the world: an event, and the
 // condition PodScheduled=False.
 func (s *Scheduler) handleFailure(q *queued, rejectors []string, message string, rejected bool, nomination *string) {
-	pod, known := s.podCache.Get(q.Info.Pod.Namespace, q.Info.Pod.Name)
-	if !known || pod.UID != q.Info.UID() || assigned(pod) || finished(pod) {
+	pod := q.Info.Pod
+	cached, known := s.podCache.Get(pod.Namespace, pod.Name)
+	back := *q
+	requeued := false
+	switch {
+	case !known || finished(cached) || assigned(cached): // gone, or bound by somebody else
+		s.queue.done(q.Info.UID())
+	case cached.UID != pod.UID: // deleted and made anew meanwhile
 		s.queue.done(q.Info.UID())
 		s.schedule()
 		return
-	}
-	back := *q
-	back.Info, back.Rejectors = q.Info.WithPod(pod), rejectors
-	where := s.queue.fail(&back, s.k.Now())
-	if nomination != nil {
-		s.unnominate(back.Info.Key)
-		s.nominate(back.Info, *nomination)
+	default:
+		pod, requeued = cached, true
+		back.Info, back.Rejectors = q.Info.WithPod(pod), rejectors
+		s.queue.fail(&back, s.k.Now())
+		if nomination != nil {
+			s.unnominate(back.Info.Key)
+			s.nominate(back.Info, *nomination)
+		}
 	}
 	s.recorder.EventAction(pod, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", truncated(message))
 	reason := corev1.PodReasonUnschedulable
@@ -52,14 +60,20 @@ func (s *Scheduler) handleFailure(q *queued, rejectors []string, message string,
 	}
 	s.patchStatus(pod, reason, message, nomination)
 
-	h := s.hop(back.Info, stage.QueueSort, "Requeue")
-	h.Outcome, h.Reason, h.Message = trace.Waiting, string(reason), string(where)
-	h.Detail = s.queueDetail(back.Info)
-	hop := s.log.Record(h)
-	if p := s.queue.get(back.Info.Key); p != nil {
-		s.queue.replace(p, func(p *queued) { p.Hop = hop })
+	if requeued {
+		s.recordRequeue(back.Info, string(reason))
 	}
 	s.schedule()
+}
+
+// recordRequeue says where a Pod waits after an attempt that failed.
+func (s *Scheduler) recordRequeue(info *framework.PodInfo, reason string) {
+	p := s.queue.get(info.Key)
+	h := s.hop(info, stage.QueueSort, "Requeue")
+	h.Outcome, h.Reason, h.Message = trace.Waiting, reason, string(p.Queue)
+	h.Detail = s.queueDetail(info, "")
+	hop := s.log.Record(h)
+	s.queue.replace(p, func(p *queued) { p.Hop = hop })
 }
 
 func truncated(message string) string {

@@ -159,7 +159,7 @@ func (s *Scheduler) enqueue(pod *corev1.Pod) {
 	if refused != nil {
 		h.Outcome, h.Reason, h.Message = trace.Waiting, "SchedulingGated", refused.Message()
 	}
-	h.Detail = s.queueDetail(info)
+	h.Detail = s.queueDetail(info, "")
 	hop := s.log.Record(h)
 	s.queue.replace(q, func(q *queued) { q.Hop = hop })
 }
@@ -221,7 +221,7 @@ func (s *Scheduler) woken(pods []*queued, why string) {
 		}
 		h := s.hop(q.Info, stage.PreEnqueue, "requeue")
 		h.Outcome, h.Reason = trace.Retry, why
-		h.Detail = s.queueDetail(q.Info)
+		h.Detail = s.queueDetail(q.Info, "")
 		cause := s.k.Cause()
 		hop := s.log.Record(h)
 		s.k.SetCause(cause)

@@ -32,13 +32,17 @@ func (s *Scheduler) hop(p *framework.PodInfo, at stage.ID, verb string) trace.Ho
 	}
 }
 
-// queueDetail shows the queues, for a Pod that somebody follows.
-func (s *Scheduler) queueDetail(p *framework.PodInfo) any {
+// queueDetail shows the queues, for a Pod that somebody follows; first is the Pod that
+// was just taken from the head of the active queue, if any.
+func (s *Scheduler) queueDetail(p *framework.PodInfo, first string) any {
 	if background(p.Pod) {
 		return nil
 	}
 	q := &s.queue.s
 	d := trace.Queue{Active: names(q.active), Backoff: append(names(q.backoff), names(q.failed)...)}
+	if first != "" {
+		d.Active = slices.Insert(d.Active, 0, first)
+	}
 	q.parked.Scan(func(key string, p *queued) bool {
 		switch {
 		case p.Queue == gatedQ && len(d.Gated) < detailQueueMax:
@@ -70,10 +74,14 @@ func filterTable(filters []framework.FilterPlugin, c *cycle) trace.SchedulingCyc
 	for _, n := range c.Verdicts.Nodes {
 		refused[n.Node] = n.Status
 	}
+	fits := make(map[string]bool, len(c.Feasible))
+	for _, n := range c.Feasible {
+		fits[n.Name] = true
+	}
 	for i := range c.State.Snapshot.Nodes.Len() {
 		name := c.State.Snapshot.Nodes.At(i).Name
 		status, bad := refused[name]
-		if !bad && !c.fits(name) {
+		if !bad && !fits[name] {
 			continue // not looked at: enough nodes were found before
 		}
 		if len(d.Nodes) == detailNodesMax {
@@ -126,4 +134,51 @@ func refusers(filters []framework.FilterPlugin, c *cycle) string {
 		}
 	}
 	return strings.Join(out, ",")
+}
+
+// preemptionTable says node by node why preemption does not help, or where it does.
+func preemptionTable(c *cycle, r *framework.PostFilterResult, message string) trace.SchedulingCycle {
+	d := trace.SchedulingCycle{Event: message}
+	why := map[string]string{}
+	if r != nil {
+		for _, n := range r.Nodes {
+			why[n.Node] = n.Status.Message()
+		}
+	}
+	for i := range c.State.Snapshot.Nodes.Len() {
+		if len(d.Nodes) == detailNodesMax {
+			break
+		}
+		name := c.State.Snapshot.Nodes.At(i).Name
+		row := trace.NodeRow{Node: name, Message: why[name], Chosen: r != nil && name == r.NominatedNode}
+		if row.Message == "" && r != nil && !row.Chosen && r.NominatedNode == "" {
+			row.Message = "Preemption is not helpful for scheduling"
+		}
+		d.Nodes = append(d.Nodes, row)
+	}
+	byName(d.Nodes)
+	return d
+}
+
+// scoreTable is the node × plugin table after Score.
+func scoreTable(scorers []weighted, c *cycle, scores [][]int64, totals []int64, best int) trace.SchedulingCycle {
+	d := trace.SchedulingCycle{}
+	for _, p := range scorers {
+		d.Plugins = append(d.Plugins, p.Name())
+	}
+	for j, node := range c.Feasible {
+		if len(d.Nodes) == detailNodesMax-1 && j < best {
+			continue // keep a row for the chosen one
+		}
+		if len(d.Nodes) == detailNodesMax {
+			break
+		}
+		row := trace.NodeRow{Node: node.Name, Total: totals[j], Chosen: j == best}
+		for i, p := range scorers {
+			row.Scores = append(row.Scores, trace.NodeScore{Plugin: p.Name(), Raw: scores[i][j], Weight: p.weight})
+		}
+		d.Nodes = append(d.Nodes, row)
+	}
+	byName(d.Nodes)
+	return d
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podwalk/engine/kernel"
+	"podwalk/engine/trace"
 )
 
 // busyRig has Pods in every queue, one in its cycle and some being bound.
@@ -196,5 +197,67 @@ func BenchmarkSchedule(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pods/s")
 		})
+	}
+}
+
+// TestSearchOfLargeClusters: a search ends once enough nodes fit, the next one begins
+// where it ended, and the tables in the trace stay short.
+func TestSearchOfLargeClusters(t *testing.T) {
+	r := newRig(t)
+	for i := range 1000 {
+		r.api.put(node(fmt.Sprintf("node%04d", i), "64", "256Gi"))
+	}
+	r.advance(time.Second)
+	chosen := 0
+	for i := range 3 {
+		r.api.put(simplePod(fmt.Sprintf("p%d", i), "100m", "1Mi"))
+		r.advance(100 * time.Millisecond)
+		if got, want := r.s.s.next, (i+1)*420%1000; got != want { // 50-1000/125 = 42%
+			t.Errorf("after %d Pods the search goes on at node %d, want %d", i+1, got, want)
+		}
+	}
+	for _, h := range r.log.Hops() {
+		d, ok := h.Detail.(trace.SchedulingCycle)
+		if !ok {
+			continue
+		}
+		if len(d.Nodes) != detailNodesMax {
+			t.Errorf("%s: %d rows", h.Stage, len(d.Nodes))
+		}
+		for _, row := range d.Nodes {
+			if row.Chosen {
+				chosen++
+			}
+		}
+	}
+	if chosen != 3 {
+		t.Errorf("%d tables show the chosen node, want 3", chosen)
+	}
+}
+
+// TestPodDeletedWhileItIsBound: the room that it had is free, and nobody tries it again.
+func TestPodDeletedWhileItIsBound(t *testing.T) {
+	r := newRig(t)
+	if err := r.cluster(); err != nil {
+		t.Fatal(err)
+	}
+	p := simplePod("p", "2", "1Gi")
+	p.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "node01"}
+	r.api.put(p)
+	for r.s.s.bindings["default/p"] == nil {
+		if !r.k.Step() {
+			t.Fatal("never bound")
+		}
+	}
+	r.api.remove(r.pod("default/p"))
+	q := simplePod("q", "2", "1Gi")
+	q.Spec.NodeSelector = p.Spec.NodeSelector
+	r.api.put(q)
+	r.advance(2 * time.Second)
+	if got := r.pod("default/q").Spec.NodeName; got != "node01" {
+		t.Errorf("q runs on %q", got)
+	}
+	if r.s.queue.get("default/p") != nil || len(r.s.s.bindings) > 0 {
+		t.Error("the deleted Pod is still known")
 	}
 }
