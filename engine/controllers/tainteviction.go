@@ -37,6 +37,9 @@ const (
 	evictPrefix = "evict/"
 )
 
+// evictionTries is how often one eviction is tried.
+const evictionTries = 5
+
 func newTaintEviction(a *actor) logic {
 	c := &taintEviction{a: a, scheduled: map[string]kernel.Time{}}
 	c.nodes = watch(a, func(ch client.Change[*corev1.Node]) {
@@ -168,26 +171,34 @@ func (c *taintEviction) sync(r *run, input any) error {
 		Stage: stage.NodeLifecycle, Verb: "evict Pod " + p.Name, Object: ref("Pod", p), Outcome: trace.Failed,
 		Reason: "TaintManagerEviction", Message: fmt.Sprintf("Marking for deletion Pod %s", key),
 	})
-	ans, err := r.do(get(kube.Pods, p.Namespace, p.Name))
-	if err != nil {
-		if apierrors.IsNotFound(err) {
+	var err error
+	for range evictionTries {
+		if err = c.markAndDelete(r, p); err == nil || apierrors.IsNotFound(err) {
 			return nil
 		}
+	}
+	return err
+}
+
+// markAndDelete writes the reason into the Pod's conditions, so that whoever owns it can
+// tell a disruption from a failure, and then deletes it.
+func (c *taintEviction) markAndDelete(r *run, p *corev1.Pod) error {
+	ans, err := r.do(get(kube.Pods, p.Namespace, p.Name))
+	if err != nil {
 		return err
 	}
 	marked := ans.Object.(*corev1.Pod).DeepCopy()
+	if marked.UID != p.UID {
+		return nil // another one under that name
+	}
 	setPodCondition(r, marked, corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 		Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint",
 	})
 	if _, err := r.do(updateStatus(marked)); err != nil {
-		r.once(func() { c.scheduled[key] = r.a.k.Now() }) // so that the next try does it
 		return err
 	}
 	_, err = r.do(remove(p, metav1.DeleteOptions{}))
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
 	return err
 }
 

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
+
 	"podwalk/engine/apiserver"
 	"podwalk/engine/apiserver/admission"
 	"podwalk/engine/apiserver/wire"
@@ -172,6 +174,10 @@ func (n *nodes) act(l later) {
 	}
 	switch l.What {
 	case "bind":
+		if node, err := daemonutil.GetTargetNodeName(p); err == nil { // a DaemonSet's
+			n.cl.Bind(p, node, nil)
+			return
+		}
 		for range n.names {
 			node := n.names[n.state.Next%len(n.names)]
 			n.state.Next++
