@@ -54,7 +54,8 @@ type actor struct {
 	board *fault.Board
 	cfg   Config
 	id    kernel.ActorID
-	cl    *client.Client
+	cl    *client.Client // as the controller's own service account
+	lists *client.Client // as the controller manager: upstream's informers are shared
 	rec   *client.Recorder
 	logic logic
 
@@ -122,7 +123,7 @@ func (w watched[T]) shows(x written) bool {
 
 // watch adds a cache of all objects of a kind to a controller.
 func watch[T kube.Object](a *actor, on func(client.Change[T])) *client.Cache[T] {
-	c := client.NewCache[T](a.cl, client.Selector{})
+	c := client.NewCache[T](a.lists, client.Selector{})
 	a.sources = append(a.sources, watched[T]{c, on})
 	return c
 }
@@ -134,6 +135,7 @@ func newActor(k *kernel.Kernel, log *trace.Log, board *fault.Board, newClient Ne
 	id := kernel.ActorID("controller/" + e.name)
 	a := &actor{k: k, log: log, board: board, cfg: cfg, id: id}
 	a.cl = newClient(id, "system:serviceaccount:kube-system:"+e.account)
+	a.lists = newClient(id, "system:kube-controller-manager")
 	a.rec = client.NewRecorder(a.cl, e.source, "")
 	a.q = queue{k: k, self: id, state: newQueueState()}
 	a.state = newActorState()

@@ -91,7 +91,7 @@ type Manager struct{ actors []*actor }
 type NewClient func(self kernel.ActorID, user string) *client.Client
 
 // Identified returns the usual NewClient: the controller manager speaks to the API server
-// of this run, with the name and groups of a service account in kube-system.
+// of this run, with a name and the groups of a service account in kube-system.
 func Identified(k *kernel.Kernel) NewClient {
 	return func(self kernel.ActorID, user string) *client.Client {
 		return client.New(k, self, component, wire.Credential{

@@ -138,7 +138,7 @@ func (c *podGC) failAndDelete(r *run, p *corev1.Pod, cond *corev1.PodCondition) 
 		if cond != nil {
 			setPodCondition(r, failed, *cond)
 		}
-		if _, err := r.do(updateStatus(failed)); err != nil {
+		if _, err := r.do(patchStatus(failed)); err != nil {
 			return
 		}
 	}

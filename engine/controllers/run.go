@@ -141,6 +141,14 @@ func updateStatus(obj kube.Object) wire.Request {
 	return req
 }
 
+// patchStatus replaces an object's status whatever its resourceVersion, as upstream's
+// strategic merge patches do.
+func patchStatus(obj kube.Object) wire.Request {
+	req := updateStatus(obj)
+	req.Verb = wire.Patch
+	return req
+}
+
 func remove(obj kube.Object, o metav1.DeleteOptions) wire.Request {
 	req := about(wire.Delete, obj)
 	req.Object, req.Options.Delete = nil, &o

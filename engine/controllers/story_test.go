@@ -36,6 +36,7 @@ import (
 //	show KIND [NAME] [fields=a.b,c]   YAML, without what a cluster makes up
 //	names KIND       what there is
 //	events           reasons and messages, oldest first
+//	denied           requests that RBAC refused
 //	hops             what the controller manager noticed and decided, since the last time
 //	refuse [MESSAGE] the API server refuses new Pods
 //	nodes down=NAME up=NAME unready=IMAGE
@@ -98,6 +99,8 @@ func (s *story) command(d *datadriven.TestData) string {
 		return s.patch(args[0], args[1], d.Input)
 	case "delete":
 		return s.delete(args, opt("cascade"))
+	case "denied": // requests of the controllers that the API server refused
+		return s.denied()
 	case "run":
 		dur, err := time.ParseDuration(args[0])
 		if err != nil {
@@ -258,6 +261,9 @@ func (s *story) endpoints() string {
 	var b strings.Builder
 	for _, o := range s.w.list(kindOf("EndpointSlice"), s.namespace()) {
 		e := o.(*discoveryv1.EndpointSlice)
+		if e.Labels[discoveryv1.LabelManagedBy] == "" {
+			continue // the API server's own
+		}
 		fmt.Fprintf(&b, "%s labels=%v", e.Name, e.Labels)
 		for _, p := range e.Ports {
 			fmt.Fprintf(&b, " %s:%d/%s", *p.Name, *p.Port, *p.Protocol)
@@ -280,7 +286,7 @@ func (s *story) show(args []string, fields string) string {
 	}
 	var b strings.Builder
 	for _, o := range s.w.list(k, ns) {
-		if len(args) > 1 && o.GetName() != args[1] {
+		if len(args) > 1 && o.GetName() != args[1] || o.GetName() == "kubernetes" {
 			continue
 		}
 		j, _ := yaml.Marshal(o)
@@ -318,6 +324,16 @@ func (s *story) events() string {
 	for _, o := range list {
 		e := o.(*corev1.Event)
 		fmt.Fprintf(&b, "%s %s %s/%s x%d %s: %s\n", e.Type, e.Reason, strings.ToLower(e.InvolvedObject.Kind), e.InvolvedObject.Name, e.Count, e.Source.Component, e.Message)
+	}
+	return b.String()
+}
+
+func (s *story) denied() string {
+	var b strings.Builder
+	for _, h := range s.w.log.Background() {
+		if h.Bad() && h.Stage == stage.Authorization {
+			fmt.Fprintf(&b, "%s %s %s: %s\n", h.Stage, h.Verb, h.Object, h.Message)
+		}
 	}
 	return b.String()
 }

@@ -195,7 +195,7 @@ func (c *taintEviction) markAndDelete(r *run, p *corev1.Pod) error {
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 		Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint",
 	})
-	if _, err := r.do(updateStatus(marked)); err != nil {
+	if _, err := r.do(patchStatus(marked)); err != nil {
 		return err
 	}
 	_, err = r.do(remove(p, metav1.DeleteOptions{}))

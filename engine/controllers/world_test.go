@@ -7,18 +7,17 @@ import (
 	"testing"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
 
 	"podwalk/engine/apiserver"
 	"podwalk/engine/apiserver/admission"
+	"podwalk/engine/apiserver/authn"
+	"podwalk/engine/apiserver/authz"
 	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/client"
 	"podwalk/engine/controllers"
@@ -30,19 +29,6 @@ import (
 	"podwalk/engine/stage"
 	"podwalk/engine/trace"
 )
-
-// allowAll stands in for authentication and authorization.
-type allowAll struct{}
-
-func (allowAll) Authenticate(c wire.Credential, _ admission.Cluster, _ time.Time) (user.Info, string) {
-	return &user.DefaultInfo{Name: c.CommonName, Groups: c.Orgs}, ""
-}
-
-func (allowAll) Authorize(authorizer.Attributes, admission.Cluster) (bool, string) { return true, "" }
-
-func (allowAll) Rules(user.Info, string, admission.Cluster) authorizationv1.SubjectRulesReviewStatus {
-	return authorizationv1.SubjectRulesReviewStatus{}
-}
 
 type wires struct{}
 
@@ -58,27 +44,6 @@ func (r *refusing) Validate(a *admission.Attributes, _ admission.Cluster) error 
 		return nil
 	}
 	return fmt.Errorf("%s", r.message)
-}
-
-// lifecycle is what NamespaceLifecycle does about namespaces that are going away.
-type lifecycle struct{}
-
-func (lifecycle) Name() string { return "NamespaceLifecycle" }
-
-func (lifecycle) Validate(a *admission.Attributes, c admission.Cluster) error {
-	if a.Operation != admission.Create || a.Namespace == "" || a.Resource == kube.Namespaces {
-		return nil
-	}
-	obj, ok := c.Get(kube.Namespaces, "", a.Namespace)
-	if !ok {
-		return apierrors.NewNotFound(kube.Namespaces.GroupResource(), a.Namespace)
-	}
-	if obj.(*corev1.Namespace).DeletionTimestamp == nil {
-		return nil
-	}
-	err := apierrors.NewForbidden(a.Resource.GroupResource(), a.Name, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", a.Namespace))
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
-	return err
 }
 
 // admin is kubectl: it keeps the last answer.
@@ -116,7 +81,7 @@ type (
 
 func newNodes(k *kernel.Kernel, names ...string) *nodes {
 	n := &nodes{k: k, names: names, state: nodesState{Down: map[string]bool{}}}
-	n.cl = client.New(k, "nodes", stage.On(stage.Kubelet, "node01"), wire.Credential{CommonName: "nodes"})
+	n.cl = client.New(k, "nodes", stage.On(stage.Kubelet, "node01"), wire.Credential{CommonName: "nodes", Orgs: []string{user.SystemPrivilegedGroup}})
 	n.pods = client.NewCache[*corev1.Pod](n.cl, client.Selector{})
 	k.Register("nodes", n)
 	k.Send("nodes", 0, beat{})
@@ -242,13 +207,12 @@ func newWorld(t testing.TB, names ...string) *world {
 	w.log = trace.New(w.k)
 	store := etcd.New(w.k, w.board, etcd.DefaultConfig())
 	cfg := apiserver.DefaultConfig()
-	cfg.Authenticator, cfg.Authorizer = allowAll{}, allowAll{}
-	cfg.Validators = []admission.Validator{lifecycle{}, w.refuse}
+	cfg.Authenticator, cfg.Authorizer = authn.New(), authz.New()
+	plugins := admission.Default(w.k.Rand("admission"))
+	cfg.Mutators, cfg.Validators = plugins.Mutators, append(plugins.Validators, w.refuse)
 	w.api = apiserver.New(w.k, w.log, w.board, wires{}, store, cfg)
 	w.k.Register("admin", w.admin)
-	for _, ns := range []string{"default", "kube-system", "kube-node-lease"} {
-		w.api.Preload(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"kubernetes"}}})
-	}
+	w.api.Preload(authz.Bootstrap()...)
 	for _, name := range names {
 		w.api.Preload(&corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: "zone-" + name[len(name)-1:]}},
@@ -275,7 +239,8 @@ func (w *world) advance(d time.Duration) {
 
 // do sends a request as kubectl does and runs until its answer is there.
 func (w *world) do(r wire.Request) wire.Answer {
-	r.ReplyTo, r.Client, r.Credential.CommonName = "admin", stage.Kubectl, "kubernetes-admin"
+	r.ReplyTo, r.Client = "admin", stage.Kubectl
+	r.Credential = wire.Credential{CommonName: "kubernetes-admin", Orgs: []string{user.SystemPrivilegedGroup}}
 	n := len(w.admin.answers)
 	w.k.Send(kernel.ActorID(stage.APIServer), 0, r)
 	for len(w.admin.answers) == n && w.k.Step() {
