@@ -72,6 +72,7 @@ func (s *Server) committed(f *flight, res etcd.Result) {
 	row, _ := resources.Get(f.Req.Resource)
 	if res.OK {
 		s.recordCommit(f, res)
+		s.pump() // here, so that the write is the cause of what its watchers do
 		s.written(f, row, res)
 		return
 	}

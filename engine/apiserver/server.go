@@ -90,10 +90,10 @@ func (s *Server) Handle(ev kernel.Event) {
 			s.run(f)
 		}
 	case etcd.Result:
-		s.pump()
 		if f := s.flights[ev.ID]; f != nil && f.InEtcd {
 			s.committed(f, ev)
 		}
+		s.pump()
 	case network.Result:
 		s.connected(ev)
 	case wire.CancelWatch:
