@@ -110,6 +110,8 @@ func (r *rig) command(d *datadriven.TestData, shown *int) (string, error) {
 		return out, nil
 	case "table":
 		return r.table(arg(0)), nil
+	case "queues":
+		return r.queues(), nil
 	case "pods":
 		return r.pods(), nil
 	case "events":
@@ -250,6 +252,17 @@ func (r *rig) table(at string) string {
 		return b.String()
 	}
 	return "none\n"
+}
+
+// queues prints what each hop so far shows of the queues.
+func (r *rig) queues() string {
+	var b strings.Builder
+	for _, h := range r.log.Hops() {
+		if q, ok := h.Detail.(trace.Queue); ok {
+			fmt.Fprintf(&b, "%s %s: active%v backoff%v unschedulable%v gated%v\n", h.Object.Name, h.Verb, q.Active, q.Backoff, q.Unschedulable, q.Gated)
+		}
+	}
+	return b.String()
 }
 
 func (r *rig) pods() string {
