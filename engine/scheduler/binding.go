@@ -162,7 +162,7 @@ func (s *Scheduler) bound(t bindTag, a wire.Answer) {
 		return
 	}
 	delete(s.s.bindings, t.Key)
-	s.recorder.EventAction(b.Info.Pod, corev1.EventTypeNormal, "Scheduled", "Binding",
+	f.recorder.EventAction(b.Info.Pod, corev1.EventTypeNormal, "Scheduled", "Binding",
 		fmt.Sprintf("Successfully assigned %v/%v to %v", b.Info.Pod.Namespace, b.Info.Pod.Name, b.Host))
 	for _, p := range f.postBind {
 		p.PostBind(&b.State, b.Info, b.Host)

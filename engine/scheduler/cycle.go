@@ -61,7 +61,7 @@ func (s *Scheduler) startCycle() {
 func (s *Scheduler) skip(q *queued) bool {
 	pod := q.Info.Pod
 	if pod.DeletionTimestamp != nil {
-		s.recorder.EventAction(pod, "Warning", "FailedScheduling", "Scheduling", "skip schedule deleting pod: "+pod.Namespace+"/"+pod.Name)
+		s.profiles.of(q.Info).recorder.EventAction(pod, "Warning", "FailedScheduling", "Scheduling", "skip schedule deleting pod: "+pod.Namespace+"/"+pod.Name)
 		return true
 	}
 	return s.s.nodes.assumed(pod.UID)

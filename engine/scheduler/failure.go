@@ -53,7 +53,7 @@ func (s *Scheduler) handleFailure(q *queued, rejectors []string, message string,
 			s.nominate(back.Info, *nomination)
 		}
 	}
-	s.recorder.EventAction(pod, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", truncated(message))
+	s.profiles.of(q.Info).recorder.EventAction(pod, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", truncated(message))
 	reason := corev1.PodReasonUnschedulable
 	if !rejected {
 		reason = corev1.PodReasonSchedulerError

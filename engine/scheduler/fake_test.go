@@ -174,14 +174,16 @@ type rig struct {
 	s     *Scheduler
 }
 
-func newRig(t testing.TB) *rig {
+func newRig(t testing.TB) *rig { return newRigWith(t, DefaultConfig()) }
+
+func newRigWith(t testing.TB, cfg Config) *rig {
 	t.Helper()
 	k := kernel.New(1)
 	r := &rig{k: k, log: trace.New(k), board: fault.NewBoard()}
 	k.Attach("faults", r.board)
 	r.api = &fakeServer{k: k, objects: map[string]kube.Object{}, failBind: map[string]error{}}
 	k.Register(kernel.ActorID(stage.APIServer), r.api)
-	r.s = New(k, r.log, r.board, client.New(k, ID, stage.Scheduler, wire.Credential{CommonName: "system:kube-scheduler"}), DefaultConfig())
+	r.s = New(k, r.log, r.board, client.New(k, ID, stage.Scheduler, wire.Credential{CommonName: "system:kube-scheduler"}), cfg)
 	r.s.Start()
 	return r
 }
@@ -211,5 +213,3 @@ func node(name string, cpu, memory string) *corev1.Node {
 		Status:     corev1.NodeStatus{Allocatable: q, Capacity: q},
 	}
 }
-
-var podsResource = kube.Pods

@@ -18,6 +18,7 @@ import (
 // it runs the preemptor stays out of the active queue. Replaced, not changed.
 type eviction struct {
 	Preemptor types.UID
+	Scheduler string // the preemptor's profile
 	Node      string
 	Victims   []victim // still to evict; the first is under way
 }
@@ -38,7 +39,7 @@ type evictTag struct {
 // evict removes the victims of a preemption: each gets the condition DisruptionTarget and
 // is then deleted. Pods of lower priority that were nominated to the node lose that.
 func (s *Scheduler) evict(pod *framework.PodInfo, r *framework.PostFilterResult) {
-	e := eviction{Preemptor: pod.UID(), Node: r.NominatedNode}
+	e := eviction{Preemptor: pod.UID(), Scheduler: pod.Pod.Spec.SchedulerName, Node: r.NominatedNode}
 	for _, v := range r.Victims {
 		if v.Pod.DeletionTimestamp == nil {
 			e.Victims = append(e.Victims, victim{v.Pod.Namespace, v.Pod.Name, v.UID()})
@@ -67,7 +68,7 @@ func (s *Scheduler) evictNext(e eviction) {
 		status := pod.Status.DeepCopy()
 		s.setCondition(status, &corev1.PodCondition{
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
-			Message:            DefaultName + ": preempting to accommodate a higher priority pod",
+			Message:            e.Scheduler + ": preempting to accommodate a higher priority pod",
 			ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, corev1.DisruptionTarget),
 		})
 		s.writeStatus(pod, status, evictTag{e.Preemptor, v.UID, false})
@@ -87,7 +88,7 @@ func (s *Scheduler) evicting(t evictTag, a wire.Answer) {
 	pod, known := s.podCache.Get(v.Namespace, v.Name)
 	if err == nil && !t.Deleted && known {
 		s.c.Delete(kube.Pods, v.Namespace, v.Name, &metav1.DeleteOptions{}, evictTag{t.Preemptor, t.Victim, true})
-		s.recorder.EventAction(pod, corev1.EventTypeNormal, "Preempted", "Preempting",
+		s.profiles.get(e.Scheduler).recorder.EventAction(pod, corev1.EventTypeNormal, "Preempted", "Preempting",
 			fmt.Sprintf("Preempted by pod %v on node %v", e.Preemptor, e.Node))
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"podwalk/engine/client"
 	"podwalk/engine/scheduler/framework"
 	"podwalk/engine/scheduler/plugins"
 )
@@ -11,6 +12,7 @@ import (
 // profile is one scheduler name with its plugins, sorted by extension point.
 type profile struct {
 	name       string
+	recorder   *client.Recorder
 	queueSort  framework.QueueSortPlugin
 	preEnqueue []framework.PreEnqueuePlugin
 	preFilter  []framework.PreFilterPlugin

@@ -12,7 +12,7 @@
 // plugins that refused it, and only if one of them thinks that the change may help is the
 // Pod tried again; after five minutes it is tried anyhow.
 //
-// Upstream: k8s.io/kubernetes/pkg/scheduler, with one profile, default-scheduler.
+// Upstream: k8s.io/kubernetes/pkg/scheduler, whose only profile by default is default-scheduler.
 //
 // Left out: leader election, extenders, Pod groups, batching of alike Pods, waiting on
 // Permit. Upstream filters on 16 threads; here nodes are looked at one after the other,
@@ -41,8 +41,8 @@ import (
 // ID is the scheduler's actor id.
 const ID = kernel.ActorID(stage.Scheduler)
 
-// DefaultName is the scheduler name of the only profile, and the reporting component of
-// its events.
+// DefaultName is the scheduler name of the default profile, and the reporting component
+// of its events.
 const DefaultName = corev1.DefaultSchedulerName
 
 // Config holds the durations of the model and upstream's settings.
@@ -61,6 +61,15 @@ type Config struct {
 	// PercentageOfNodesToScore ends the search once so many nodes fit; 0 means that the
 	// size of the cluster decides (50% at 100 nodes, less for more, at least 5%).
 	PercentageOfNodesToScore int
+	// Profiles are the scheduler names that are served, each with its plugins; all of them
+	// sort the queue alike.
+	Profiles []Profile
+}
+
+// Profile is one scheduler name with its plugins in order.
+type Profile struct {
+	Name    string
+	Plugins []plugins.Entry
 }
 
 // DefaultConfig returns upstream's settings and plausible durations.
@@ -69,6 +78,7 @@ func DefaultConfig() Config {
 		Step: 150 * time.Microsecond, PerNode: 5 * time.Microsecond,
 		PodInitialBackoff: time.Second, PodMaxBackoff: 10 * time.Second,
 		UnschedulableTimeout: 5 * time.Minute, FlushEvery: 30 * time.Second,
+		Profiles: []Profile{{DefaultName, plugins.Default()}},
 	}
 }
 
@@ -80,7 +90,6 @@ type Scheduler struct {
 	c        *client.Client
 	cfg      Config
 	profiles profiles
-	recorder *client.Recorder
 
 	podCache  *client.Cache[*corev1.Pod]
 	nodeWatch *client.Cache[*corev1.Node]
@@ -113,10 +122,14 @@ func newState() state {
 
 // New returns the scheduler and registers it. Start begins its work.
 func New(k *kernel.Kernel, log *trace.Log, board *fault.Board, c *client.Client, cfg Config) *Scheduler {
-	ps := profiles{newProfile(DefaultName, plugins.Default())}
+	var ps profiles
+	for _, p := range cfg.Profiles {
+		f := newProfile(p.Name, p.Plugins)
+		f.recorder = client.NewSeriesRecorder(c, p.Name)
+		ps = append(ps, f)
+	}
 	s := &Scheduler{
 		k: k, log: log, board: board, c: c, cfg: cfg, profiles: ps,
-		recorder:  client.NewSeriesRecorder(c, DefaultName),
 		podCache:  client.NewCache[*corev1.Pod](c, client.Selector{}),
 		nodeWatch: client.NewCache[*corev1.Node](c, client.Selector{}),
 		others:    kindsWatched(c),
@@ -199,8 +212,10 @@ func (s *Scheduler) Handle(ev kernel.Event) {
 
 // observe passes an event to the caches and acts on what has changed.
 func (s *Scheduler) observe(ev kernel.Event) {
-	if s.recorder.Handle(ev) {
-		return
+	for _, f := range s.profiles {
+		if f.recorder.Handle(ev) {
+			return
+		}
 	}
 	if changes, mine := s.nodeWatch.Handle(ev); mine {
 		for _, c := range changes {

@@ -10,19 +10,22 @@ import (
 
 // saved is the scheduler's snapshot.
 type saved struct {
-	Queue    queueState
-	State    state
-	Recorder any
-	Pods     any
-	Nodes    any
-	Others   []any // in the order of Scheduler.kinds
+	Queue     queueState
+	State     state
+	Recorders []any // of the profiles
+	Pods      any
+	Nodes     any
+	Others    []any // in the order of Scheduler.kinds
 }
 
 // Snapshot implements kernel.State.
 func (s *Scheduler) Snapshot() any {
 	v := saved{
-		Queue: s.queue.s.copy(), State: s.s.copy(), Recorder: s.recorder.Snapshot(),
+		Queue: s.queue.s.copy(), State: s.s.copy(),
 		Pods: s.podCache.Snapshot(), Nodes: s.nodeWatch.Snapshot(),
+	}
+	for _, f := range s.profiles {
+		v.Recorders = append(v.Recorders, f.recorder.Snapshot())
 	}
 	for _, t := range s.kinds {
 		v.Others = append(v.Others, s.others[t].Snapshot())
@@ -34,7 +37,9 @@ func (s *Scheduler) Snapshot() any {
 func (s *Scheduler) Restore(snap any) {
 	v := snap.(saved)
 	s.queue.s, s.s = v.Queue.copy(), v.State.copy()
-	s.recorder.Restore(v.Recorder)
+	for i, f := range s.profiles {
+		f.recorder.Restore(v.Recorders[i])
+	}
 	s.podCache.Restore(v.Pods)
 	s.nodeWatch.Restore(v.Nodes)
 	for i, t := range s.kinds {
@@ -76,7 +81,7 @@ func (q *queued) digest() podDigest {
 
 // HashState digests the snapshot.
 func (v saved) HashState() any {
-	out := []any{v.Recorder, v.Pods, v.Nodes, v.Others, v.Queue.inFlight, len(v.Queue.changes)}
+	out := []any{v.Recorders, v.Pods, v.Nodes, v.Others, v.Queue.inFlight, len(v.Queue.changes)}
 	v.Queue.pods.Scan(func(_ string, q *queued) bool {
 		out = append(out, q.digest())
 		return true

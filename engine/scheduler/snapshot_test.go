@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podwalk/engine/kernel"
+	"podwalk/engine/kube"
+	"podwalk/engine/scheduler/plugins"
 	"podwalk/engine/trace"
 )
 
@@ -79,8 +82,8 @@ func TestTimeTravel(t *testing.T) {
 		}
 		t.Fatalf("from event %d, these end differently: %v", i, differing(again, end))
 	}
-	if len(r.api.keys(podsResource)) != 12 {
-		t.Fatalf("Pods: %d", len(r.api.keys(podsResource)))
+	if len(r.api.keys(kube.Pods)) != 12 {
+		t.Fatalf("Pods: %d", len(r.api.keys(kube.Pods)))
 	}
 }
 
@@ -106,7 +109,7 @@ func TestNothingIsOvercommitted(t *testing.T) {
 	r.advance(5 * time.Second)
 	used := map[string]int64{}
 	bound := 0
-	for _, k := range r.api.keys(podsResource) {
+	for _, k := range r.api.keys(kube.Pods) {
 		p := r.api.objects[k].(*corev1.Pod)
 		if p.Spec.NodeName != "" {
 			bound++
@@ -259,5 +262,33 @@ func TestPodDeletedWhileItIsBound(t *testing.T) {
 	}
 	if r.s.queue.get("default/p") != nil || len(r.s.s.bindings) > 0 {
 		t.Error("the deleted Pod is still known")
+	}
+}
+
+// TestProfiles: a second scheduler name with plugins of its own, served by one scheduler.
+func TestProfiles(t *testing.T) {
+	cfg := DefaultConfig()
+	bare := slices.DeleteFunc(plugins.Default(), func(e plugins.Entry) bool { return e.Plugin.Name() == "TaintToleration" })
+	cfg.Profiles = append(cfg.Profiles, Profile{"taint-blind", bare})
+	r := newRigWith(t, cfg)
+	if err := r.cluster(); err != nil {
+		t.Fatal(err)
+	}
+	p := simplePod("p", "100m", "1Mi")
+	p.Spec.SchedulerName = "taint-blind"
+	p.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "controlplane"}
+	r.api.put(p)
+	q := p.DeepCopy()
+	q.Name, q.Spec.SchedulerName = "q", DefaultName
+	r.api.put(q)
+	r.advance(time.Second)
+	if a, b := r.pod("default/p").Spec.NodeName, r.pod("default/q").Spec.NodeName; a != "controlplane" || b != "" {
+		t.Errorf("p runs on %q, q on %q", a, b)
+	}
+	for _, e := range r.eventList() {
+		want := map[string]string{"p": "taint-blind", "q": DefaultName}[e.Regarding.Name]
+		if e.ReportingController != want {
+			t.Errorf("the event about %s comes from %s", e.Regarding.Name, e.ReportingController)
+		}
 	}
 }
