@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 
 	"podwalk/engine/apiserver"
 	"podwalk/engine/apiserver/admission"
+	"podwalk/engine/apiserver/authn"
+	"podwalk/engine/apiserver/authz"
 	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/etcd"
 	"podwalk/engine/fault"
@@ -201,12 +204,27 @@ func TestRerunFromSnapshot(t *testing.T) {
 // BenchmarkPodWrites is what the API server alone costs for the writes of a Pod's life:
 // create, bind, three status patches, delete, final delete.
 func BenchmarkPodWrites(b *testing.B) {
-	w := newWorld()
+	b.Run("bare", func(b *testing.B) { podWrites(b, newWorld()) })
+	b.Run("plugins", func(b *testing.B) {
+		w := newWorld(func(c *apiserver.Config) {
+			p := admission.Default(kernel.New(1).Rand("admission"))
+			c.Mutators, c.Validators = p.Mutators, p.Validators
+			c.Authenticator, c.Authorizer = authn.New(), authz.New()
+		})
+		w.api.Preload(authz.Bootstrap()...)
+		w.api.Preload(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}})
+		podWrites(b, w)
+	})
+}
+
+func podWrites(b *testing.B, w *world) {
 	w.do(wire.Request{Verb: wire.Watch, Resource: kube.Pods, Options: wire.Options{FieldSelector: "spec.nodeName=node01"}})
 	send := func(r wire.Request) {
 		r.ReplyTo, r.Client, r.Background = "me", "kubelet/node01", true
-		r.Credential.CommonName = "kubelet"
-		w.do(r)
+		r.Credential = wire.Credential{CommonName: "admin", Orgs: []string{"system:masters"}}
+		if err := w.do(r).Err(); err != nil {
+			b.Fatal(err)
+		}
 	}
 	writes := 0
 	b.ReportAllocs()
@@ -228,4 +246,47 @@ func BenchmarkPodWrites(b *testing.B) {
 		writes += 8
 	}
 	b.ReportMetric(float64(writes)/b.Elapsed().Seconds(), "writes/s")
+}
+
+// TestListThenWatch lists at every instant of a write under way and watches from there:
+// the client hears of the object exactly once, whatever the interleaving.
+func TestListThenWatch(t *testing.T) {
+	for at := time.Duration(0); at < 6*time.Millisecond; at += 50 * time.Microsecond {
+		w := newWorld()
+		w.k.Send(kernel.ActorID(stage.APIServer), 0, wire.Request{
+			Client: stage.Kubectl, Verb: wire.Create, Resource: kube.Pods, Namespace: "default", Object: nginx("a"),
+		})
+		w.k.AdvanceTo(kernel.Time(at))
+		list := w.do(wire.Request{Client: "kubelet/node01", Verb: wire.List, Resource: kube.Pods})
+		w.do(wire.Request{Client: "kubelet/node01", Verb: wire.Watch, Resource: kube.Pods, Options: wire.Options{ResourceVersion: strconv.FormatInt(list.Revision, 10)}})
+		w.k.AdvanceTo(kernel.Time(time.Second))
+		if n := len(list.Items) + len(w.me.events); n != 1 {
+			t.Errorf("listed %s into the write: heard of it %d times (%d listed)", at, n, len(list.Items))
+		}
+	}
+}
+
+// TestInitialEventsComeFirst begins a watch while Pods are being written.
+func TestInitialEventsComeFirst(t *testing.T) {
+	for at := time.Duration(0); at < 6*time.Millisecond; at += 50 * time.Microsecond {
+		w := newWorld()
+		for _, name := range []string{"a", "b", "c"} {
+			w.k.Send(kernel.ActorID(stage.APIServer), 0, wire.Request{
+				Client: stage.Kubectl, Verb: wire.Create, Resource: kube.Pods, Namespace: "default", Object: nginx(name),
+			})
+		}
+		w.k.AdvanceTo(kernel.Time(at))
+		w.do(wire.Request{Client: "kubelet/node01", Verb: wire.Watch, Resource: kube.Pods})
+		w.k.AdvanceTo(kernel.Time(time.Second))
+		last := int64(0)
+		for _, e := range w.me.events {
+			if e.Revision <= last {
+				t.Errorf("watched %s into the writes: revision %d after %d", at, e.Revision, last)
+			}
+			last = e.Revision
+		}
+		if len(w.me.events) != 3 {
+			t.Errorf("watched %s into the writes: %d events", at, len(w.me.events))
+		}
+	}
 }

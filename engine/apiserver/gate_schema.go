@@ -209,5 +209,5 @@ func (s *Server) deleteDuringUpdate(f *flight) {
 }
 
 func mustHaveVersion() field.ErrorList {
-	return field.ErrorList{field.Invalid(field.NewPath("metadata").Child("resourceVersion"), 0, "must be specified for an update")}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata").Child("resourceVersion"), uint64(0), "must be specified for an update")}
 }

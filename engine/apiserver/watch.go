@@ -4,7 +4,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sort"
 	"strconv"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +29,11 @@ type watcher struct {
 	// watchers are found by them, so that a change of one Pod concerns one kubelet and not
 	// five thousand.
 	Node, Name string
+	// From is the version that the client has: it is told what came later.
+	From int64
+	// Ready is when the client has the watch's answer and first events; nothing overtakes
+	// them.
+	Ready kernel.Time
 }
 
 type live struct {
@@ -148,18 +152,18 @@ func (s *Server) watch(f *flight, row *resources.Resource) error {
 	}
 	a := answerTo(r)
 	a.Code, a.WatchID, a.Revision = 200, l.ID, s.etcd.Revision()
-	ahead := f.Ahead
+	l.Ready = s.k.Now().Add(f.Ahead + max(s.cfg.Answer, s.cfg.Watch))
 	s.finish(f, a)
-	// Events follow the answer; they come from the same queue, in the order of sending.
-	after := ahead + max(s.cfg.Answer, s.cfg.Watch)
 	if from == 0 {
-		s.initialEvents(l, after)
+		l.From = s.seen
+		s.initialEvents(l)
 	} else {
+		l.From = from
 		s.etcd.Since(from, func(ev etcd.Event) bool {
 			if ev.Rev > s.seen { // pump will tell
 				return false
 			}
-			s.tell(l, ev, after)
+			s.tell(l, ev)
 			return true
 		})
 	}
@@ -170,13 +174,18 @@ func (s *Server) watch(f *flight, row *resources.Resource) error {
 	return errDone
 }
 
-func (s *Server) initialEvents(l *live, after time.Duration) {
+// deliver sends one event on its way to a watcher. Its events arrive in the order in which
+// they are sent.
+func (s *Server) deliver(l *live, e wire.WatchEvent) {
+	e.WatchID, e.Tag, e.Resource = l.ID, l.Tag, l.Resource
+	s.k.Send(l.To, max(s.cfg.Watch, l.Ready.Sub(s.k.Now())), e)
+}
+
+func (s *Server) initialEvents(l *live) {
 	row := l.selection.row
 	s.etcd.Range(row.KeyPrefix(l.Namespace), "", s.seen, func(kv *etcd.KV) bool {
 		if l.selection.matches(kv.Value) {
-			s.k.Send(l.To, after, wire.WatchEvent{
-				WatchID: l.ID, Tag: l.Tag, Type: wire.Added, Resource: l.Resource, Object: row.Served(kv.Value), Revision: kv.ModRev,
-			})
+			s.deliver(l, wire.WatchEvent{Type: wire.Added, Object: row.Served(kv.Value), Revision: kv.ModRev})
 		}
 		return true
 	})
@@ -184,9 +193,7 @@ func (s *Server) initialEvents(l *live, after time.Duration) {
 		mark := row.New()
 		mark.SetResourceVersion(strconv.FormatInt(s.seen, 10))
 		mark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-		s.k.Send(l.To, after, wire.WatchEvent{
-			WatchID: l.ID, Tag: l.Tag, Type: wire.Bookmark, Resource: l.Resource, Object: mark, Revision: s.seen, Initial: true,
-		})
+		s.deliver(l, wire.WatchEvent{Type: wire.Bookmark, Object: mark, Revision: s.seen, Initial: true})
 	}
 }
 
@@ -213,10 +220,10 @@ func (s *Server) dispatch(ev etcd.Event) {
 	}
 	name := obj.(metav1.Object).GetName()
 	for _, l := range s.watches.index[indexKey{resource: gvr}] {
-		s.tell(l, ev, s.cfg.Watch)
+		s.tell(l, ev)
 	}
 	for _, l := range s.watches.index[indexKey{resource: gvr, name: name}] {
-		s.tell(l, ev, s.cfg.Watch)
+		s.tell(l, ev)
 	}
 	if gvr != kube.Pods {
 		return
@@ -224,19 +231,22 @@ func (s *Server) dispatch(ev etcd.Event) {
 	now, was := resources.NodeOf(ev.Obj), resources.NodeOf(ev.Prev)
 	if now != "" {
 		for _, l := range s.watches.index[indexKey{resource: gvr, node: now}] {
-			s.tell(l, ev, s.cfg.Watch)
+			s.tell(l, ev)
 		}
 	}
 	if was != "" && was != now {
 		for _, l := range s.watches.index[indexKey{resource: gvr, node: was}] {
-			s.tell(l, ev, s.cfg.Watch)
+			s.tell(l, ev)
 		}
 	}
 }
 
 // tell sends one event to one watcher, as it looks through its selector: what comes into
 // the selection is ADDED, what leaves it DELETED.
-func (s *Server) tell(l *live, ev etcd.Event, after time.Duration) {
+func (s *Server) tell(l *live, ev etcd.Event) {
+	if ev.Rev <= l.From {
+		return
+	}
 	show, kind := ev.Obj, wire.Modified
 	last := ev.Obj
 	if last == nil {
@@ -262,9 +272,7 @@ func (s *Server) tell(l *live, ev etcd.Event, after time.Duration) {
 	case !is:
 		return
 	}
-	s.k.Send(l.To, after, wire.WatchEvent{
-		WatchID: l.ID, Tag: l.Tag, Type: kind, Resource: l.Resource, Object: l.selection.row.Served(show), Revision: ev.Rev,
-	})
+	s.deliver(l, wire.WatchEvent{Type: kind, Object: l.selection.row.Served(show), Revision: ev.Rev})
 }
 
 // isKind keeps a watch that starts from the history to its own resource.
@@ -275,7 +283,7 @@ func isKind(obj runtime.Object, l *live) bool {
 
 func (s *Server) closeWatch(id uint64) {
 	if l := s.watches.remove(id); l != nil {
-		s.k.Send(l.To, s.cfg.Watch, wire.WatchEvent{WatchID: id, Tag: l.Tag, Type: wire.Closed, Resource: l.Resource})
+		s.deliver(l, wire.WatchEvent{Type: wire.Closed})
 	}
 }
 
