@@ -287,7 +287,10 @@ func (s *Scheduler) schedule() {
 		s.k.Cancel(s.s.flush)
 		s.s.flush = s.k.Send(ID, at.Sub(s.k.Now()), flushBackoff{})
 	}
-	if since, ok := s.queue.oldest(); ok && s.s.sweep.Seq == 0 {
+	if s.s.sweep.Seq != 0 {
+		return
+	}
+	if since, ok := s.queue.oldest(); ok {
 		every := kernel.Time(s.cfg.FlushEvery)
 		at := since.Add(s.cfg.UnschedulableTimeout)
 		at += every - at%every
