@@ -301,3 +301,36 @@ func (f *fakeNet) Handle(ev kernel.Event) {
 		f.got = strings.TrimSpace(fmt.Sprintf("%d %s %s", a.Code, a.Err, a.Body)) + "\n"
 	}
 }
+
+type runtimeState struct {
+	N       int
+	Images  map[string]cri.ImageInfo
+	Running map[string]fakeContainer
+	Logs    map[string][]cri.LogLine
+}
+
+// Snapshot implements kernel.State.
+func (f *fakeRuntime) Snapshot() any {
+	s := runtimeState{f.n, maps.Clone(f.images), map[string]fakeContainer{}, map[string][]cri.LogLine{}}
+	for id, c := range f.running {
+		s.Running[id] = *c
+	}
+	for id, l := range f.logs {
+		s.Logs[id] = slices.Clone(l)
+	}
+	return s
+}
+
+// Restore implements kernel.State.
+func (f *fakeRuntime) Restore(snap any) {
+	s := snap.(runtimeState)
+	f.n, f.images = s.N, maps.Clone(s.Images)
+	clear(f.running)
+	clear(f.logs)
+	for id, c := range s.Running {
+		f.running[id] = &c
+	}
+	for id, l := range s.Logs {
+		f.logs[id] = slices.Clone(l)
+	}
+}
