@@ -32,23 +32,23 @@ func (kl *Kubelet) volumeFiles(w *worker, v *corev1.Volume) (map[string]string, 
 		if !slices.Contains(kl.cfg.CSIDrivers, v.CSI.Driver) {
 			return nil, fmt.Errorf("kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name %s not found in the list of registered CSI drivers", v.CSI.Driver)
 		}
+		if err := got(publishKey).Err; err != "" {
+			return nil, fmt.Errorf("%s", err)
+		}
 	case v.PersistentVolumeClaim != nil:
-		name := v.PersistentVolumeClaim.ClaimName
-		claim := got("persistentvolumeclaim/" + name)
-		if claim.Err != "" {
-			if claim.Absent {
-				claim.Err = fmt.Sprintf("persistentvolumeclaims %q not found", name)
-			}
-			return nil, fmt.Errorf("error processing PVC %s/%s: failed to fetch PVC from API server: %s", w.Pod.Namespace, name, claim.Err)
+		if err := kl.claimError(w, v, got); err != nil {
+			return nil, claimUnusable{err}
 		}
-		if pvc := claim.Object.(*corev1.PersistentVolumeClaim); pvc.Status.Phase != corev1.ClaimBound || pvc.Spec.VolumeName == "" {
-			return nil, fmt.Errorf("error processing PVC %s/%s: PVC is not bound", w.Pod.Namespace, name)
-		}
+		return nil, kl.attachError(v, got, got(claimKey(v.PersistentVolumeClaim.ClaimName)).Object.(*corev1.PersistentVolumeClaim))
 	case v.NFS != nil:
 		return nil, fmt.Errorf("mount failed: exit status 32")
 	}
 	return nil, nil
 }
+
+// claimUnusable is an error of the volume manager's desired state: it is told by the pass
+// that waits for it, not by an operation on the volume.
+type claimUnusable struct{ error }
 
 func fromConfigMap(files map[string]string, got fetched, items []corev1.KeyToPath, optional *bool) error {
 	if got.Err != "" {
@@ -224,7 +224,11 @@ func (kl *Kubelet) mounts(w *worker, spec *corev1.Container, env []cri.EnvVar) (
 			sub = expansion.Expand(m.SubPathExpr, expansion.MappingFuncFor(vars))
 		}
 		hosts = hosts || m.MountPath == "/etc/hosts"
-		out = append(out, cri.Mount{Volume: m.Name, Path: m.MountPath, ReadOnly: m.ReadOnly, SubPath: sub, Files: st.Files, Medium: mediumOf(w.Pod, m.Name)})
+		share := m.Name
+		if st.Share != "" {
+			share = st.Share
+		}
+		out = append(out, cri.Mount{Volume: share, Path: m.MountPath, ReadOnly: m.ReadOnly, SubPath: sub, Files: st.Files, Medium: mediumOf(w.Pod, m.Name)})
 	}
 	if !hosts && w.PodIP != "" {
 		out = append(out, cri.Mount{Path: "/etc/hosts", Files: map[string]string{"": kl.hostsFile(w)}})

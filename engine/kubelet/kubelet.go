@@ -11,6 +11,7 @@ import (
 	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/client"
 	"podwalk/engine/cri"
+	"podwalk/engine/csi"
 	"podwalk/engine/fault"
 	"podwalk/engine/kernel"
 	"podwalk/engine/network"
@@ -197,6 +198,8 @@ func (kl *Kubelet) dispatch(ev kernel.Event) {
 		}
 	case wire.Answer:
 		kl.answered(e)
+	case csi.Response:
+		kl.driverAnswered(e)
 	case cri.Response:
 		kl.responded(e)
 	case cri.ContainerEvent:

@@ -17,6 +17,7 @@ import (
 	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/client"
 	"podwalk/engine/cri"
+	"podwalk/engine/csi"
 	"podwalk/engine/fault"
 	"podwalk/engine/kernel"
 	"podwalk/engine/kube"
@@ -50,7 +51,11 @@ func newStory(t *testing.T, change func(*Config)) *story {
 	k.Register(network.Self, s.net)
 	k.Register("kube-apiserver", s.api)
 	k.Register("containerd/node01", s.rt)
+	drivers := csi.DefaultConfig()
+	drivers.Node = "node01"
+	csi.New(k, drivers)
 	cfg := DefaultConfig()
+	cfg.CSIDrivers = drivers.Drivers
 	cfg.Node, cfg.IP, cfg.PodCIDR, cfg.BackOffJitter = "node01", "172.30.0.11", "10.244.1.0/24", 0
 	if change != nil {
 		change(&cfg)
@@ -84,7 +89,7 @@ func (s *story) apply(manifest string) {
 	if err := yaml.UnmarshalStrict([]byte(manifest), obj); err != nil {
 		s.t.Fatal(err)
 	}
-	if obj.GetNamespace() == "" {
+	if obj.GetNamespace() == "" && row.Namespaced {
 		obj.SetNamespace("default")
 	}
 	if p, ok := obj.(*corev1.Pod); ok {

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,7 +31,11 @@ type volume struct {
 	Delay    time.Duration     // back-off of the last failure
 	NotUntil kernel.Time
 	Err      string
-	PVC      bool // the error is one of processing the Pod's PVCs
+	PVC      bool   // the error is one of processing the Pod's PVCs
+	Share    string // of a volume that outlives the Pod: what it is known by
+	PV       string // what a claim is bound to: messages name it instead of the volume
+	Driver   string // of a CSI volume
+	Handle   string
 }
 
 // volumeTag is the tag of a request for a volume's content.
@@ -173,13 +178,16 @@ func (kl *Kubelet) mountVolumes(w *worker) {
 func (kl *Kubelet) setUp(w *worker, v *corev1.Volume, st *volume) {
 	st.Try++
 	keys, token := volumeSources(v)
-	st.Fetching, st.Wanted, st.Err = true, len(keys), ""
+	st.Fetching, st.Wanted, st.Err, st.PVC = true, len(keys), "", false
 	if token != nil {
 		st.Wanted++
 		kl.requestToken(w, v, st, token)
 	}
 	for _, key := range keys {
 		kl.get(w, key, volumeTag{w.UID, v.Name, st.Try, key})
+	}
+	if v.CSI != nil {
+		kl.publishInline(w, v, st)
 	}
 	if st.Wanted == 0 {
 		kl.volumeReady(w, v, st)
@@ -194,7 +202,7 @@ func volumeSources(v *corev1.Volume) (keys []string, token *corev1.ServiceAccoun
 	case v.Secret != nil:
 		keys = []string{secretKey(v.Secret.SecretName)}
 	case v.PersistentVolumeClaim != nil:
-		keys = []string{"persistentvolumeclaim/" + v.PersistentVolumeClaim.ClaimName}
+		keys = []string{claimKey(v.PersistentVolumeClaim.ClaimName)}
 	case v.Projected != nil:
 		for _, s := range v.Projected.Sources {
 			switch {
@@ -232,6 +240,15 @@ func (kl *Kubelet) requestToken(w *worker, v *corev1.Volume, st *volume, p *core
 const tokenKey = "token/"
 
 func (kl *Kubelet) volumeFetched(t volumeTag, a wire.Answer) {
+	got := result(t.Key, a)
+	if t.Key == tokenKey && got.Err != "" {
+		got.Err = fmt.Sprintf("failed to fetch token: %s", a.Err())
+	}
+	kl.volumeGot(t, got)
+}
+
+// volumeGot has one of the things that a volume waits for.
+func (kl *Kubelet) volumeGot(t volumeTag, got fetched) {
 	w := kl.Workers[t.UID]
 	if w == nil {
 		return
@@ -240,26 +257,24 @@ func (kl *Kubelet) volumeFetched(t volumeTag, a wire.Answer) {
 	if st == nil || st.Try != t.Try || !st.Fetching {
 		return
 	}
-	got := result(t.Key, a)
-	if t.Key == tokenKey && got.Err != "" {
-		got.Err = fmt.Sprintf("failed to fetch token: %s", a.Err())
-	}
 	w.Got[t.Volume+"\x00"+t.Key] = got
-	key := t.Key
-	if key == tokenKey {
+	switch t.Key {
+	case tokenKey:
 		h := trace.Hop{Stage: stage.Volumes, From: kl.me, To: stage.APIServer, Verb: "POST token", Message: "serviceaccounts/" + w.Pod.Spec.ServiceAccountName + "/token"}
 		if got.Err != "" {
 			h.Outcome, h.Message = trace.Retry, got.Err
 		}
 		kl.hop(w, h)
-	} else {
-		kl.fetchHop(w, stage.Volumes, key, got)
-	}
-	if st.Wanted--; st.Wanted > 0 {
-		return
+	case stageKey, publishKey:
+	default:
+		kl.fetchHop(w, stage.Volumes, t.Key, got)
 	}
 	for _, v := range usedVolumes(w.Pod) {
-		if v.Name == t.Volume {
+		if v.Name != t.Volume {
+			continue
+		}
+		kl.claimStep(w, v, st, t.Key, got)
+		if st.Wanted--; st.Wanted == 0 {
 			kl.volumeReady(w, v, st)
 		}
 	}
@@ -275,11 +290,11 @@ func (kl *Kubelet) volumeReady(w *worker, v *corev1.Volume, st *volume) {
 		}
 	}
 	if err != nil {
-		kl.mountFailed(w, v, st, err.Error())
+		kl.mountFailed(w, v, st, err)
 		return
 	}
 	st.Files, st.Mounted, st.Err = files, true, ""
-	kl.hop(w, trace.Hop{Stage: stage.Volumes, From: kl.me, To: kl.mounter(v), Verb: "MountVolume.SetUp", Message: fmt.Sprintf("MountVolume.SetUp succeeded for volume %q", v.Name)})
+	kl.hop(w, trace.Hop{Stage: stage.Volumes, From: kl.me, To: kl.mounter(v), Verb: "MountVolume.SetUp", Message: fmt.Sprintf("MountVolume.SetUp succeeded for volume %q", cmp.Or(st.PV, v.Name))})
 	if !w.volumesMounted() || w.Stage != "volumes" {
 		return
 	}
@@ -297,9 +312,10 @@ func (kl *Kubelet) mounter(v *corev1.Volume) stage.Component {
 	return kl.me
 }
 
-func (kl *Kubelet) mountFailed(w *worker, v *corev1.Volume, st *volume, reason string) {
+func (kl *Kubelet) mountFailed(w *worker, v *corev1.Volume, st *volume, err error) {
+	reason := err.Error()
 	st.Err = reason
-	if v.PersistentVolumeClaim != nil {
+	if _, claim := err.(claimUnusable); claim {
 		st.PVC, st.NotUntil = true, kl.k.Now().Add(volumeBackOffMax)
 		return // told by the pass that waits for it
 	}
@@ -309,7 +325,7 @@ func (kl *Kubelet) mountFailed(w *worker, v *corev1.Volume, st *volume, reason s
 		st.Delay = min(2*st.Delay, volumeBackOffMax)
 	}
 	st.NotUntil = kl.k.Now().Add(st.Delay)
-	message := fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", v.Name, reason)
+	message := fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", cmp.Or(st.PV, v.Name), reason)
 	kl.recorder.Event(w.Pod, corev1.EventTypeWarning, "FailedMount", message)
 	kl.hop(w, trace.Hop{Stage: stage.Volumes, From: kl.me, To: kl.mounter(v), Verb: "MountVolume.SetUp", Outcome: trace.Retry, Reason: "FailedMount", Message: message})
 	kl.k.Send(kl.self, st.Delay, volumeTick{w.UID})
