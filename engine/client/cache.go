@@ -89,10 +89,10 @@ func (c *Cache[T]) Start() {
 		s.WatchID = 0
 	}
 	s.Generation++
-	c.c.Do(wire.Request{
+	c.c.send(wire.Request{
 		Verb: wire.List, Resource: c.resource, Namespace: c.sel.Namespace, Background: true,
 		Tag: cacheTag{c.id, s.Generation}, Options: wire.Options{LabelSelector: c.sel.Labels, FieldSelector: c.sel.Fields},
-	})
+	}, c.c.reader)
 }
 
 // Stop ends the watch; late events are ignored. Start begins again.
@@ -196,14 +196,14 @@ func (c *Cache[T]) answered(a wire.Answer) []Change[T] {
 	}
 	changes := c.replace(a.Items)
 	c.state.Synced, c.state.Revision = true, a.Revision
-	c.c.Do(wire.Request{
+	c.c.send(wire.Request{
 		Verb: wire.Watch, Resource: c.resource, Namespace: c.sel.Namespace, Background: true,
 		Tag: cacheTag{c.id, c.state.Generation},
 		Options: wire.Options{
 			LabelSelector: c.sel.Labels, FieldSelector: c.sel.Fields,
 			ResourceVersion: formatRevision(a.Revision), Bookmarks: true,
 		},
-	})
+	}, c.c.reader)
 	return changes
 }
 

@@ -32,18 +32,28 @@ type Client struct {
 	self      kernel.ActorID
 	component stage.Component
 	cred      wire.Credential
+	reader    wire.Credential // of caches
 	agent     string
 }
 
 // New returns the client of a component: answers go to the actor self.
 func New(k *kernel.Kernel, self kernel.ActorID, component stage.Component, cred wire.Credential) *Client {
 	kind, _ := component.Split()
-	return &Client{k, self, component, cred, string(kind) + "/" + kube.Version}
+	return &Client{k, self, component, cred, cred, string(kind) + "/" + kube.Version}
+}
+
+// ReadAs makes caches list and watch with another credential: the controllers of one
+// manager share informers, which read as the manager itself.
+func (c *Client) ReadAs(cred wire.Credential) *Client {
+	c.reader = cred
+	return c
 }
 
 // Do sends a request as it is; who asks and with which credential are filled in.
-func (c *Client) Do(r wire.Request) {
-	r.ReplyTo, r.Client, r.Credential, r.UserAgent = c.self, c.component, c.cred, c.agent
+func (c *Client) Do(r wire.Request) { c.send(r, c.cred) }
+
+func (c *Client) send(r wire.Request, cred wire.Credential) {
+	r.ReplyTo, r.Client, r.Credential, r.UserAgent = c.self, c.component, cred, c.agent
 	c.k.Send(c.server(), Latency, r)
 }
 

@@ -97,7 +97,7 @@ func Identified(k *kernel.Kernel) NewClient {
 	return func(self kernel.ActorID, user string) *client.Client {
 		return client.New(k, self, component, wire.Credential{
 			CommonName: user, Orgs: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"},
-		})
+		}).ReadAs(wire.Credential{CommonName: "system:kube-controller-manager"})
 	}
 }
 
@@ -117,4 +117,13 @@ func (m *Manager) Start() {
 	for _, a := range m.actors {
 		a.k.Send(a.id, 0, begin{})
 	}
+}
+
+// Actors returns the ids of all controllers.
+func (m *Manager) Actors() []kernel.ActorID {
+	ids := make([]kernel.ActorID, 0, len(m.actors))
+	for _, a := range m.actors {
+		ids = append(ids, a.id)
+	}
+	return ids
 }

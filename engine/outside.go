@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"strings"
+
+	"podwalk/engine/apiserver/wire"
+	"podwalk/engine/fault"
+	"podwalk/engine/kernel"
+	"podwalk/engine/kube"
+	"podwalk/engine/scenario"
+	"podwalk/engine/stage"
+	"podwalk/engine/trace"
+)
+
+// outside is the actor that stands for everybody who is not part of the cluster: kubectl
+// and other clients at the HTTP edge, and the scenario's own hands.
+const outside kernel.ActorID = "outside"
+
+// inbox keeps the answers and watch events for callers outside, and has the engine note
+// what was asked for. It is no part of the kernel's state: it only listens.
+type inbox struct {
+	e       *Engine
+	answers map[uint64]wire.Answer
+	watches map[uint64][]wire.WatchEvent
+}
+
+type outsideTag struct{ ID uint64 }
+
+func newInbox(e *Engine) *inbox {
+	b := &inbox{e: e}
+	b.reset()
+	return b
+}
+
+func (b *inbox) reset() {
+	// Whoever still watches learns that the run has moved under him.
+	for id := range b.watches {
+		b.watches[id] = append(b.watches[id], wire.WatchEvent{Type: wire.Closed})
+	}
+	b.answers = map[uint64]wire.Answer{}
+	if b.watches == nil {
+		b.watches = map[uint64][]wire.WatchEvent{}
+	}
+}
+
+// Handle implements kernel.Actor.
+func (b *inbox) Handle(ev kernel.Event) {
+	switch e := ev.(type) {
+	case wire.Answer:
+		if t, ok := e.Tag.(outsideTag); ok {
+			b.answers[t.ID] = e
+			b.e.note(*b.e.commands[t.ID-1].Request, e)
+		}
+	case wire.WatchEvent:
+		if t, ok := e.Tag.(outsideTag); ok {
+			if q, open := b.watches[t.ID]; open {
+				b.watches[t.ID] = append(q, e)
+			}
+		}
+	}
+}
+
+// Admin is the cluster's administrator, as kubeadm's admin.conf has it.
+var Admin = wire.Credential{CommonName: "kubernetes-admin", Orgs: []string{"system:masters"}}
+
+// Do sends a request from outside and runs the cluster until it is answered.
+func (e *Engine) Do(r wire.Request) wire.Answer {
+	id := e.submit(&r)
+	for {
+		if a, ok := e.inbox.answers[id]; ok {
+			delete(e.inbox.answers, id)
+			return a
+		}
+		if !e.k.Step() {
+			return wire.Answer{Transport: "the simulation has stopped"}
+		}
+	}
+}
+
+// submit records the request as a command and sends it.
+func (e *Engine) submit(r *wire.Request) uint64 {
+	id := uint64(len(e.commands) + 1)
+	r.Tag, r.ReplyTo = outsideTag{id}, outside
+	if r.Client == "" {
+		r.Client = stage.Kubectl
+	}
+	if r.Client == stage.Kubectl {
+		if v, on := e.board.On(fault.ClientToken); on {
+			r.Credential = wire.Credential{Token: v}
+		} else if v, on := e.board.On(fault.ClientUser); on {
+			r.Credential = wire.Credential{CommonName: v}
+		}
+	}
+	switch r.Verb {
+	case wire.Get, wire.List, wire.Watch:
+		r.Background = true // looking is not part of the story
+	}
+	e.perform(e.record(Command{Request: r}))
+	return id
+}
+
+// send puts a request on its way: the first hop of everything that kubectl asks for.
+func (e *Engine) send(r wire.Request) {
+	e.log.Record(trace.Hop{
+		Stage: stage.Client, From: r.Client, To: stage.APIServer, Verb: method(r.Verb), Object: refOf(r),
+		Detail: trace.HTTP{Method: method(r.Verb), Path: r.Path, Body: r.Body}, Background: r.Background,
+	})
+	e.k.Send(kernel.ActorID(stage.APIServer), e.parts.cfg.ClientLatency, r)
+	e.k.SetCause(0)
+}
+
+func method(v wire.Verb) string {
+	switch v {
+	case wire.Create:
+		return "POST"
+	case wire.Update:
+		return "PUT"
+	case wire.Patch:
+		return "PATCH"
+	case wire.Delete, wire.DeleteCollection:
+		return "DELETE"
+	}
+	return "GET"
+}
+
+func refOf(r wire.Request) trace.Ref {
+	ref := trace.Ref{Kind: r.Resource.Resource, Namespace: r.Namespace, Name: r.Name}
+	if k, ok := kube.ByResource(r.Resource); ok {
+		ref.Kind = k.Kind.Kind
+	}
+	return ref
+}
+
+// note remembers what was asked for, and what was refused: the verdict looks at it.
+func (e *Engine) note(r wire.Request, a wire.Answer) {
+	if a.Err() != nil {
+		if a.Hop != 0 && !benign(r, a) {
+			e.refused = append(e.refused, a.Hop)
+		}
+		return
+	}
+	if r.Options.DryRun || r.Subresource != "" || a.Object == nil {
+		return
+	}
+	if r.Verb == wire.Create || r.Verb == wire.Patch || r.Verb == wire.Update {
+		k, ok := kube.KindOf(a.Object)
+		if !ok {
+			return
+		}
+		m := kube.Meta(a.Object)
+		ref := trace.Ref{Kind: k.Kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName()}
+		for _, have := range e.asked {
+			if have == ref {
+				return
+			}
+		}
+		e.asked = append(e.asked, ref)
+	}
+}
+
+// benign refusals are part of how kubectl works: apply asks whether an object exists,
+// and a client that looks for something may not find it.
+func benign(r wire.Request, a wire.Answer) bool {
+	return a.Code == 404 && (r.Verb == wire.Get || r.Verb == wire.List)
+}
+
+// Watch begins a watch from outside. The caller polls Watched, and ends it with Unwatch.
+func (e *Engine) Watch(r wire.Request) (id uint64, a wire.Answer) {
+	r.Verb = wire.Watch
+	id = uint64(len(e.commands) + 1)
+	e.inbox.watches[id] = []wire.WatchEvent{}
+	a = e.Do(r)
+	if a.Err() != nil {
+		delete(e.inbox.watches, id)
+	}
+	return id, a
+}
+
+// Watched takes the events that have come for a watch since the last call.
+func (e *Engine) Watched(id uint64) []wire.WatchEvent {
+	q := e.inbox.watches[id]
+	if len(q) > 0 {
+		e.inbox.watches[id] = []wire.WatchEvent{}
+	}
+	return q
+}
+
+// Unwatch ends a watch; serverID is the WatchID of its answer.
+func (e *Engine) Unwatch(id, serverID uint64) {
+	delete(e.inbox.watches, id)
+	e.perform(e.record(Command{Cancel: serverID}))
+}
+
+// Switch flips a fault point.
+func (e *Engine) Switch(s scenario.Switch) error {
+	if !fault.Known(fault.Point(s.Point)) {
+		return unknownPoint(s.Point)
+	}
+	e.perform(e.record(Command{Switch: &s}))
+	return nil
+}
+
+// flip sets the board and tells the component's actors, for those that must act at once
+// rather than look when they next have something to do.
+func (e *Engine) flip(s scenario.Switch) {
+	p := fault.Point(s.Point)
+	if s.Off {
+		e.board.Clear(p)
+	} else {
+		_ = e.board.Set(p, s.Value) // Switch has checked the name
+	}
+	component, _, _ := strings.Cut(s.Point, ".")
+	for _, id := range e.parts.actorsOf(component) {
+		e.k.Send(id, 0, fault.Changed{Point: p})
+	}
+}
+
+func unknownPoint(p string) error {
+	var names []string
+	for _, q := range fault.Points() {
+		names = append(names, string(q))
+	}
+	return &UnknownError{What: "fault point", Name: p, Known: names}
+}
+
+// UnknownError is a name that does not exist, with those that do.
+type UnknownError struct {
+	What, Name string
+	Known      []string
+}
+
+func (e *UnknownError) Error() string {
+	return "there is no " + e.What + " " + `"` + e.Name + `"; there are: ` + strings.Join(e.Known, ", ")
+}

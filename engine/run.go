@@ -1,0 +1,313 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"podwalk/engine/kube"
+	"podwalk/engine/scenario"
+	"podwalk/engine/trace"
+)
+
+// Shell runs kubectl against a timeline.
+type Shell interface {
+	// Kubectl runs one command line, with or without the word kubectl.
+	Kubectl(line string) (Output, error)
+	Close() error
+}
+
+// Output is what a kubectl command printed, and its exit code.
+type Output struct {
+	Stdout, Stderr string
+	Code           int
+}
+
+// Run is a scenario on a timeline, with a kubectl for it. Lessons, exercises, the sandbox
+// and the headless trace are all runs.
+type Run struct {
+	*Timeline
+	Scenario scenario.Scenario
+	shell    Shell
+	// mistake is what is wrong in the manifests that are still to be written.
+	mistake Mistake
+}
+
+// Mistake is a patch of a workload's Pod spec: something that is wrong in a manifest.
+type Mistake struct {
+	Pod       map[string]any // of the Pod spec
+	Container map[string]any // of its first container
+}
+
+// Empty reports whether there is nothing wrong.
+func (m Mistake) Empty() bool { return len(m.Pod) == 0 && len(m.Container) == 0 }
+
+// StartRun makes the scenario's cluster and its setup. newShell makes the kubectl; it may
+// be nil for a scenario without kubectl steps. The caller closes the run.
+func StartRun(s scenario.Scenario, newShell func(t *Timeline, namespace string) (Shell, error)) (*Run, error) {
+	if len(s.Cluster.Nodes) == 0 {
+		seed := s.Cluster.Seed
+		s.Cluster = scenario.Default()
+		if seed != 0 {
+			s.Cluster.Seed = seed
+		}
+	}
+	e, err := New(s.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	t, err := NewTimeline(e)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{Timeline: t, Scenario: s}
+	if newShell != nil {
+		if r.shell, err = newShell(t, s.Namespace); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.Setup) > 0 {
+		if err := r.Play(s.Setup); err != nil {
+			return nil, fmt.Errorf("setup: %w", err)
+		}
+		r.Settle(0)
+		r.restart()
+	}
+	return r, nil
+}
+
+// restart makes the head's present the beginning of the story.
+func (r *Run) restart() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.head.Begin()
+	r.frames = nil
+	r.keyframe()
+	r.cursor = 0
+}
+
+// Close ends the run's kubectl.
+func (r *Run) Close() error {
+	if r.shell == nil {
+		return nil
+	}
+	return r.shell.Close()
+}
+
+// Kubectl runs one command line at the cursor.
+func (r *Run) Kubectl(line string) (Output, error) {
+	r.Here()
+	return r.kubectl(line)
+}
+
+func (r *Run) kubectl(line string) (Output, error) {
+	if r.shell == nil {
+		return Output{}, fmt.Errorf("this run has no kubectl")
+	}
+	return r.shell.Kubectl(line)
+}
+
+// Play carries out steps, one after the other. What the cluster refuses is part of the
+// story and no error.
+func (r *Run) Play(steps []scenario.Step) error {
+	r.Here()
+	for _, s := range steps {
+		if s.Kubectl != "" {
+			out, err := r.kubectl(s.Kubectl)
+			if err != nil {
+				return err
+			}
+			if out.Code != 0 && r.headVerdict().Ready {
+				return fmt.Errorf("%s: %s", s.Kubectl, bytes.TrimSpace([]byte(out.Stderr)))
+			}
+			if err := r.writeMistake(); err != nil {
+				return err
+			}
+			continue
+		}
+		if s.Apply != "" && !r.mistake.Empty() {
+			text, err := r.mistake.inManifest([]byte(s.Apply))
+			if err != nil {
+				return err
+			}
+			s.Apply = string(text)
+		}
+		if err := r.Act(func(e *Engine) error { return e.Play(s, r.Scenario.Namespace) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Run) headVerdict() Verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.head.Verdict()
+}
+
+// Engine gives access to the cluster at the head, for as long as f runs.
+func (r *Run) Engine(f func(e *Engine) error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return f(r.head)
+}
+
+// Mistake declares what is wrong in the workload's manifest. Manifests that the story
+// still brings have it; a workload that exists is written again with it.
+func (r *Run) Mistake(m Mistake) error {
+	r.Here()
+	r.mistake = m
+	return r.writeMistake()
+}
+
+func (r *Run) writeMistake() error {
+	if r.mistake.Empty() {
+		return nil
+	}
+	m := r.mistake
+	err := r.Act(func(e *Engine) error {
+		for _, ref := range e.workloads() {
+			if err := e.rewrite(ref, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// Recreate writes the story's workloads again, without a mistake, as kubectl replace
+// --force does.
+func (r *Run) Recreate() error {
+	r.Here()
+	r.mistake = Mistake{}
+	return r.Act(func(e *Engine) error {
+		for _, ref := range e.workloads() {
+			if err := e.rewrite(ref, Mistake{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Forgive forgets what was refused so far: the verdict judges what comes.
+func (r *Run) Forgive() {
+	_ = r.Engine(func(e *Engine) error {
+		e.refused = nil
+		return nil
+	})
+}
+
+// Deadline returns the scenario's, as a duration.
+func (r *Run) Deadline() time.Duration { return time.Duration(r.Scenario.Deadline) }
+
+// workloads are the Pods and Deployments that were asked for and exist.
+func (e *Engine) workloads() []trace.Ref {
+	var out []trace.Ref
+	for _, ref := range e.asked {
+		k, err := kindNamed(ref.Kind)
+		if err != nil || (ref.Kind != "Pod" && ref.Kind != "Deployment") {
+			continue
+		}
+		if _, ok := e.Get(k.Resource, ref.Namespace, ref.Name); ok {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+// rewrite deletes a workload and creates it again, with a mistake in it.
+func (e *Engine) rewrite(ref trace.Ref, m Mistake) error {
+	k, err := kindNamed(ref.Kind)
+	if err != nil {
+		return err
+	}
+	o, ok := e.Get(k.Resource, ref.Namespace, ref.Name)
+	if !ok {
+		return fmt.Errorf("there is no %s %s any more", ref.Kind, ref.Name)
+	}
+	var spec *corev1.PodSpec
+	switch w := o.(type) {
+	case *corev1.Pod:
+		spec = &w.Spec
+	case *appsv1.Deployment:
+		spec = &w.Spec.Template.Spec
+	}
+	patch, err := m.patch(ref.Kind, spec.Containers[0].Name)
+	if err != nil {
+		return err
+	}
+	return e.replace(k, ref.Namespace, ref.Name, patch)
+}
+
+// patch is the mistake as a strategic merge patch of an object of that kind.
+func (m Mistake) patch(kind, container string) ([]byte, error) {
+	spec := map[string]any{}
+	for f, v := range m.Pod {
+		spec[f] = v
+	}
+	if len(m.Container) > 0 {
+		c := map[string]any{"name": container}
+		for f, v := range m.Container {
+			c[f] = v
+		}
+		spec["containers"] = []any{c}
+	}
+	if kind == "Pod" {
+		return json.Marshal(map[string]any{"spec": spec})
+	}
+	return json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": spec}}})
+}
+
+// inManifest puts the mistake into every Pod and Deployment of a manifest file.
+func (m Mistake) inManifest(data []byte) ([]byte, error) {
+	docs, err := scenario.Documents(data)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for _, d := range docs {
+		js := d.JSON
+		if d.Kind == "Pod" || d.Kind == "Deployment" {
+			if js, err = m.inDocument(d); err != nil {
+				return nil, fmt.Errorf("document %d: %w", d.Index, err)
+			}
+		}
+		out.WriteString("---\n")
+		out.Write(js)
+		out.WriteString("\n")
+	}
+	return out.Bytes(), nil
+}
+
+func (m Mistake) inDocument(d scenario.Document) ([]byte, error) {
+	var containers []corev1.Container
+	var into kube.Object
+	if d.Kind == "Pod" {
+		var p corev1.Pod
+		if err := json.Unmarshal(d.JSON, &p); err != nil {
+			return nil, err
+		}
+		containers, into = p.Spec.Containers, &corev1.Pod{}
+	} else {
+		var w appsv1.Deployment
+		if err := json.Unmarshal(d.JSON, &w); err != nil {
+			return nil, err
+		}
+		containers, into = w.Spec.Template.Spec.Containers, &appsv1.Deployment{}
+	}
+	if len(containers) == 0 {
+		return d.JSON, nil
+	}
+	patch, err := m.patch(d.Kind, containers[0].Name)
+	if err != nil {
+		return nil, err
+	}
+	return strategicpatch.StrategicMergePatch(d.JSON, patch, into)
+}

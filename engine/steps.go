@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/yaml"
+
+	"podwalk/engine/apiserver/wire"
+	"podwalk/engine/kube"
+	"podwalk/engine/scenario"
+)
+
+// RunKubectl runs one kubectl command line against the cluster and returns its exit code
+// and what it wrote to stderr; package kubectl makes one.
+type RunKubectl func(line string) (code int, stderr string)
+
+// Play carries out one step of a scenario. namespace is that of the kubeconfig's
+// context. A request that the cluster refuses is no error: it is part of the story.
+func (e *Engine) Play(s scenario.Step, namespace string) error {
+	switch {
+	case s.Apply != "":
+		return e.ApplyManifest([]byte(s.Apply), namespace)
+	case s.Patch != nil:
+		return e.patch(*s.Patch, namespace)
+	case s.Delete != nil:
+		k, err := kindNamed(s.Delete.Kind)
+		if err != nil {
+			return err
+		}
+		e.deleteObject(k, inNamespace(k, s.Delete.Namespace, namespace), s.Delete.Name, nil)
+		return nil
+	case s.Switch != nil:
+		return e.Switch(*s.Switch)
+	case s.Advance != 0:
+		e.Advance(time.Duration(s.Advance))
+	case s.Settle:
+		e.Settle(0)
+	case s.Kubectl != "":
+		return fmt.Errorf("a kubectl step needs a kubectl session")
+	}
+	return nil
+}
+
+// ApplyManifest creates every object of a manifest file, as kubectl create does. An
+// object that the cluster refuses is part of the story, not an error; an error is a
+// manifest that no kubectl would send.
+func (e *Engine) ApplyManifest(data []byte, namespace string) error {
+	docs, err := scenario.Documents(data)
+	if err != nil {
+		return err
+	}
+	for _, d := range docs {
+		gvk := schema.FromAPIVersionAndKind(d.APIVersion, d.Kind)
+		k, ok := kube.ByKind(gvk)
+		if !ok {
+			return fmt.Errorf("document %d: no matches for kind %q in version %q", d.Index, d.Kind, d.APIVersion)
+		}
+		ns := inNamespace(k, d.Namespace, namespace)
+		e.Do(wire.Request{
+			Verb: wire.Create, Resource: k.Resource, Namespace: ns, Name: "", Body: d.JSON, MediaType: runtime.ContentTypeJSON,
+			Path:       path(k, ns, "", "", url.Values{"fieldManager": {"kubectl-create"}, "fieldValidation": {"Strict"}}),
+			Credential: Admin, UserAgent: "kubectl/" + kube.Version,
+			Options: wire.Options{FieldManager: "kubectl-create", FieldValidation: metav1.FieldValidationStrict},
+		})
+	}
+	return nil
+}
+
+// path is the URL path of a request, as it stands in kubectl -v=8.
+func path(k kube.Kind, namespace, name, subresource string, query url.Values) string {
+	var b strings.Builder
+	if k.Resource.Group == "" {
+		b.WriteString("/api/" + k.Resource.Version)
+	} else {
+		b.WriteString("/apis/" + k.Resource.Group + "/" + k.Resource.Version)
+	}
+	if k.Namespaced {
+		b.WriteString("/namespaces/" + namespace)
+	}
+	b.WriteString("/" + k.Resource.Resource)
+	for _, part := range []string{name, subresource} {
+		if part != "" {
+			b.WriteString("/" + part)
+		}
+	}
+	if len(query) > 0 {
+		b.WriteString("?" + query.Encode())
+	}
+	return b.String()
+}
+
+func inNamespace(k kube.Kind, own, context string) string {
+	switch {
+	case !k.Namespaced:
+		return ""
+	case own != "":
+		return own
+	case context != "":
+		return context
+	}
+	return metav1.NamespaceDefault
+}
+
+func kindNamed(name string) (kube.Kind, error) {
+	var known []string
+	for _, k := range kube.Kinds() {
+		if strings.EqualFold(k.Kind.Kind, name) || k.Resource.Resource == strings.ToLower(name) {
+			return k, nil
+		}
+		known = append(known, k.Kind.Kind)
+	}
+	return kube.Kind{}, &UnknownError{What: "kind", Name: name, Known: known}
+}
+
+func (e *Engine) patch(p scenario.Patch, namespace string) error {
+	k, err := kindNamed(p.Kind)
+	if err != nil {
+		return err
+	}
+	ns := inNamespace(k, p.Namespace, namespace)
+	body, err := yaml.YAMLToJSON([]byte(p.With))
+	if err != nil {
+		return fmt.Errorf("the patch of %s %s: %w", p.Kind, p.Name, err)
+	}
+	if p.Replace {
+		return e.replace(k, ns, p.Name, body)
+	}
+	e.Do(wire.Request{
+		Verb: wire.Patch, Resource: k.Resource, Namespace: ns, Name: p.Name, Body: body,
+		PatchType: types.StrategicMergePatchType, MediaType: string(types.StrategicMergePatchType),
+		Path:       path(k, ns, p.Name, "", url.Values{"fieldManager": {"kubectl-patch"}}),
+		Credential: Admin, UserAgent: "kubectl/" + kube.Version, Options: wire.Options{FieldManager: "kubectl-patch"},
+	})
+	return nil
+}
+
+// replace deletes the object and creates the patched one, as kubectl replace --force.
+func (e *Engine) replace(k kube.Kind, ns, name string, patch []byte) error {
+	old, ok := e.Get(k.Resource, ns, name)
+	if !ok {
+		return fmt.Errorf("there is no %s %s to replace", k.Kind.Kind, name)
+	}
+	body, err := patched(k, old, patch)
+	if err != nil {
+		return err
+	}
+	now := int64(0) // --force does not wait for a graceful end
+	e.deleteObject(k, ns, name, &metav1.DeleteOptions{GracePeriodSeconds: &now})
+	for range 300 { // finalizers and the garbage collector may hold it a while
+		if _, still := e.Get(k.Resource, ns, name); !still {
+			break
+		}
+		e.Advance(100 * time.Millisecond)
+	}
+	e.forget(k.Kind.Kind, ns, name)
+	return e.ApplyManifest(body, ns)
+}
+
+// forget drops an object from what was asked for: somebody has replaced it.
+func (e *Engine) forget(kind, ns, name string) {
+	kept := e.asked[:0:0]
+	for _, r := range e.asked {
+		if r.Kind != kind || r.Namespace != ns || r.Name != name {
+			kept = append(kept, r)
+		}
+	}
+	e.asked = kept
+}
+
+func patched(k kube.Kind, old runtime.Object, patch []byte) ([]byte, error) {
+	clean := old.DeepCopyObject()
+	m, err := meta.Accessor(clean)
+	if err != nil {
+		return nil, err
+	}
+	m.SetResourceVersion("")
+	m.SetUID("")
+	m.SetGeneration(0)
+	m.SetCreationTimestamp(metav1.Time{})
+	m.SetManagedFields(nil)
+	clean.GetObjectKind().SetGroupVersionKind(k.Kind)
+	before, err := json.Marshal(clean)
+	if err != nil {
+		return nil, err
+	}
+	after, err := strategicpatch.StrategicMergePatch(before, patch, k.New())
+	if err != nil {
+		return nil, err
+	}
+	// What the cluster decided for the old one is not part of a manifest.
+	var o map[string]any
+	if err := json.Unmarshal(after, &o); err != nil {
+		return nil, err
+	}
+	delete(o, "status")
+	if spec, ok := o["spec"].(map[string]any); ok && k.Kind.Kind == "Pod" {
+		delete(spec, "nodeName")
+	}
+	return json.Marshal(o)
+}
+
+func (e *Engine) deleteObject(k kube.Kind, ns, name string, o *metav1.DeleteOptions) {
+	e.Do(wire.Request{
+		Verb: wire.Delete, Resource: k.Resource, Namespace: ns, Name: name,
+		Path: path(k, ns, name, "", nil), Credential: Admin, UserAgent: "kubectl/" + kube.Version,
+		Options: wire.Options{Delete: o},
+	})
+}

@@ -1,0 +1,320 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"podwalk/engine/apiserver"
+	"podwalk/engine/apiserver/wire"
+	"podwalk/engine/kernel"
+	"podwalk/engine/trace"
+)
+
+// keyframeTurns is how many events lie between two keyframes: few enough that a seek,
+// which re-runs at most that many, stays far below a screen frame.
+const keyframeTurns = 1500
+
+// Timeline is a run from its beginning to where it has come. Its head runs ahead; a
+// second engine stands at the cursor and is moved back and forth by keyframes and exact
+// re-running. Acting after going back cuts what came after the cursor: a branch.
+//
+// It may be used from several goroutines (the screen, a kubectl at the HTTP edge).
+type Timeline struct {
+	mu     sync.Mutex
+	head   *Engine
+	view   *Engine
+	frames []keyframe
+	cursor int // hops of the story that the view has seen
+	// back says that somebody has gone back: the next action begins at the cursor.
+	back bool
+	branch int
+	// past holds the branches that were cut, newest last, for comparing.
+	past []Branch
+}
+
+type keyframe struct {
+	hops int // hops in focus at that moment
+	snap *Snapshot
+}
+
+// Branch is a story that was left: its hops, and where the new one left it.
+type Branch struct {
+	Number int
+	Hops   []trace.Hop
+	ForkAt int // the number of hops that both share
+}
+
+// branchesKept bounds the memory of cut branches.
+const branchesKept = 8
+
+// NewTimeline begins a timeline at the engine's present. The engine belongs to it from
+// then on.
+func NewTimeline(e *Engine) (*Timeline, error) {
+	view, err := e.Fork()
+	if err != nil {
+		return nil, err
+	}
+	t := &Timeline{head: e, view: view, cursor: e.log.Len()}
+	t.keyframe()
+	return t, nil
+}
+
+func (t *Timeline) keyframe() {
+	t.frames = append(t.frames, keyframe{hops: t.head.log.Len(), snap: t.head.Snapshot()})
+}
+
+// mark adds a keyframe when the head has come far enough since the last one.
+func (t *Timeline) mark() {
+	if t.head.k.Steps()-t.frames[len(t.frames)-1].snap.Turn() >= keyframeTurns {
+		t.keyframe()
+	}
+}
+
+// Len returns the number of hops up to the head.
+func (t *Timeline) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.head.log.Len()
+}
+
+// Cursor returns how many hops lie before the cursor.
+func (t *Timeline) Cursor() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cursor
+}
+
+// Hops returns all hops up to the head. They must not be changed.
+func (t *Timeline) Hops() []trace.Hop {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.head.log.Hops()
+}
+
+// Why returns the chain of causes of a hop, first cause first.
+func (t *Timeline) Why(seq uint64) []trace.Hop {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.head.log.Why(seq)
+}
+
+// Origin returns when the story began.
+func (t *Timeline) Origin() kernel.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.head.Origin()
+}
+
+// HeadTime returns how far the head has come.
+func (t *Timeline) HeadTime() kernel.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.head.Now()
+}
+
+// Branch returns the number of the present branch (0 at first) and those that were cut.
+func (t *Timeline) Branch() (int, []Branch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.branch, t.past[:len(t.past):len(t.past)]
+}
+
+// Run lets the head run on until the given number of further hops in focus has come or
+// within has passed, whichever is first. It reports whether any hop came.
+func (t *Timeline) Run(hops int, within time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	until := t.head.Now().Add(within)
+	before := t.head.log.Len()
+	for t.head.log.Len() < before+hops {
+		at, ok := t.head.k.Next()
+		if !ok || at > until || !t.head.k.Step() {
+			if t.head.k.Err() == nil {
+				t.head.k.AdvanceTo(until)
+			}
+			break
+		}
+		t.mark()
+	}
+	return t.head.log.Len() > before
+}
+
+// Settle runs the head until everything that was asked for is true or the deadline has
+// passed.
+func (t *Timeline) Settle(deadline time.Duration) Verdict {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.head.settle(deadline, t.mark)
+}
+
+// Verdict judges the run at the head.
+func (t *Timeline) Verdict() Verdict {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.head.Verdict()
+}
+
+// Seek moves the cursor so that n hops lie before it, and returns the cluster as it was
+// then (one event may record several hops; the cluster is shown after it).
+func (t *Timeline) Seek(n int) View {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seek(n)
+}
+
+func (t *Timeline) seek(n int) View {
+	n = max(0, min(n, t.head.log.Len()))
+	t.cursor, t.back = n, n < t.head.log.Len()
+	best := t.frames[0]
+	for _, f := range t.frames {
+		if f.hops > n || f.hops == n && best.hops == n {
+			break
+		}
+		best = f
+	}
+	if have := t.view.log.Len(); have > n || have < best.hops || t.view.k.Steps() < best.snap.Turn() {
+		t.view.Restore(best.snap)
+	}
+	t.view.follow(t.head.commands, func() bool { return t.view.log.Len() >= n }, t.head.k.Steps())
+	return View{t.view.parts.api.View(), t.view.k.Now()}
+}
+
+// follow re-runs the recorded commands until done says so, but not past turn.
+func (e *Engine) follow(commands []Command, done func() bool, turn uint64) {
+	for !done() && e.k.Steps() <= turn {
+		if i := len(e.commands); i < len(commands) && commands[i].Turn <= e.k.Steps() {
+			c := commands[i]
+			if e.k.SetClock(c.At) != nil {
+				return // cannot be: the head was here before
+			}
+			e.commands = append(e.commands, c)
+			e.perform(c)
+			continue
+		}
+		if e.k.Steps() == turn || !e.k.Step() {
+			return
+		}
+	}
+}
+
+// AtCursor returns the cluster as it is at the cursor.
+func (t *Timeline) AtCursor() View {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seek(t.cursor)
+}
+
+// View is the cluster at one instant, to look at. It stays as it is.
+type View struct {
+	apiserver.View
+	now kernel.Time
+}
+
+// Now returns the virtual time.
+func (v View) Now() kernel.Time { return v.now }
+
+// Here declares that something is about to be done at the cursor: where somebody has gone
+// back, what came after is cut and a new branch begins. One command may then act several
+// times.
+func (t *Timeline) Here() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cut()
+}
+
+// Act does something at the head. New hops lie ahead of the cursor, which stays.
+func (t *Timeline) Act(do func(*Engine) error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := do(t.head)
+	t.mark()
+	return err
+}
+
+// cut makes the cursor's instant the head's.
+func (t *Timeline) cut() {
+	if !t.back {
+		return
+	}
+	t.seek(t.cursor)
+	t.back = false
+	t.branch++
+	t.past = append(t.past, Branch{Number: t.branch - 1, Hops: t.head.log.Hops(), ForkAt: t.view.log.Len()})
+	if len(t.past) > branchesKept {
+		t.past = t.past[1:]
+	}
+	t.head.Restore(t.view.Snapshot())
+	keep := t.frames[:1]
+	for _, f := range t.frames[1:] {
+		if f.snap.Turn() <= t.head.k.Steps() {
+			keep = append(keep, f)
+		}
+	}
+	t.frames = keep[:len(keep):len(keep)]
+}
+
+// FirstDifference returns the index of the first hop at which two stories part, or -1.
+func FirstDifference(a, b []trace.Hop) int {
+	for i := range min(len(a), len(b)) {
+		x, y := a[i], b[i]
+		if x.Stage != y.Stage || x.Object != y.Object || x.Outcome != y.Outcome || x.Reason != y.Reason || x.Message != y.Message || x.From != y.From || x.To != y.To {
+			return i
+		}
+	}
+	if len(a) == len(b) {
+		return -1
+	}
+	return min(len(a), len(b))
+}
+
+// Outside is the timeline's head as clients from outside see it. It fits serve.Run.
+type Outside struct{ t *Timeline }
+
+// Outside returns the door for kubectl and other clients.
+func (t *Timeline) Outside() Outside { return Outside{t} }
+
+// Do sends a request and runs the cluster until it is answered.
+func (o Outside) Do(r wire.Request) (a wire.Answer) {
+	o.t.at(func(e *Engine) { a = e.Do(r) })
+	return a
+}
+
+// Watch begins a watch.
+func (o Outside) Watch(r wire.Request) (id uint64, a wire.Answer) {
+	o.t.at(func(e *Engine) { id, a = e.Watch(r) })
+	return id, a
+}
+
+// Watched takes the events that have come for a watch since the last call.
+func (o Outside) Watched(id uint64) []wire.WatchEvent {
+	o.t.mu.Lock()
+	defer o.t.mu.Unlock()
+	return o.t.head.Watched(id)
+}
+
+// Unwatch ends a watch.
+func (o Outside) Unwatch(id, serverID uint64) {
+	o.t.mu.Lock()
+	defer o.t.mu.Unlock()
+	o.t.head.Unwatch(id, serverID)
+}
+
+// Advance lets virtual time pass.
+func (o Outside) Advance(d time.Duration) { o.t.at(func(e *Engine) { e.Advance(d) }) }
+
+// Now returns the virtual time.
+func (o Outside) Now() kernel.Time { return o.t.HeadTime() }
+
+// Err returns why the run cannot go on, or nil.
+func (o Outside) Err() error {
+	o.t.mu.Lock()
+	defer o.t.mu.Unlock()
+	return o.t.head.Err()
+}
+
+func (t *Timeline) at(do func(*Engine)) {
+	_ = t.Act(func(e *Engine) error {
+		do(e)
+		return nil
+	})
+}

@@ -1,0 +1,330 @@
+package engine
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podwalk/engine/kernel"
+	"podwalk/engine/kube"
+	"podwalk/engine/stage"
+	"podwalk/engine/trace"
+)
+
+// DeadlineDefault is how long, in virtual time, a run may take until what was asked for
+// must have come true.
+const DeadlineDefault = 10 * time.Minute
+
+// Verdict says how a run ended.
+type Verdict struct {
+	Ready bool
+	// Stage is that of the first thing that did not happen, absence included. Empty when
+	// ready.
+	Stage stage.ID
+	// Reason and Message are the literal words of the deciding hop, where there is one.
+	Reason, Message string
+	// Object is what did not come true.
+	Object trace.Ref
+	// Hop is the deciding hop, 0 where nothing at all happened.
+	Hop uint64
+}
+
+// String is "ready", or the stage with the reason and message of the deciding hop.
+func (v Verdict) String() string {
+	if v.Ready {
+		return "ready"
+	}
+	s := string(v.Stage)
+	switch {
+	case v.Reason != "" && v.Message != "":
+		s += " (" + v.Reason + ": " + v.Message + ")"
+	case v.Reason+v.Message != "":
+		s += " (" + v.Reason + v.Message + ")"
+	}
+	return s
+}
+
+// Settle lets time pass until everything that was asked for is true and stays so for a
+// moment, or the deadline (counted from the story's beginning) has passed, and returns
+// the verdict.
+func (e *Engine) Settle(deadline time.Duration) Verdict {
+	return e.settle(deadline, func() {})
+}
+
+func (e *Engine) settle(deadline time.Duration, tick func()) Verdict {
+	if deadline <= 0 {
+		deadline = DeadlineDefault
+	}
+	end := e.origin.Add(deadline)
+	const quiet = 2 * time.Second
+	for e.k.Err() == nil {
+		tick()
+		if v := e.Verdict(); v.Ready {
+			// Let what is under way end (status reports, endpoint slices), and look again.
+			e.Advance(quiet)
+			if v := e.Verdict(); v.Ready {
+				return v
+			}
+			continue
+		}
+		if len(e.refused) > 0 && len(e.asked) == 0 {
+			break // nothing was accepted: nothing will come
+		}
+		if e.k.Now() >= end {
+			break
+		}
+		e.k.AdvanceTo(min(end, e.k.Now().Add(500*time.Millisecond)))
+	}
+	return e.Verdict()
+}
+
+// Verdict judges the run as it stands.
+func (e *Engine) Verdict() Verdict {
+	if len(e.refused) > 0 {
+		h, _ := e.log.Get(e.refused[0])
+		return verdictOf(h, h.Object)
+	}
+	for _, ref := range e.asked {
+		if v, bad := e.judge(ref); bad {
+			return v
+		}
+	}
+	return Verdict{Ready: true}
+}
+
+func verdictOf(h trace.Hop, about trace.Ref) Verdict {
+	return Verdict{Stage: h.Stage, Reason: h.Reason, Message: h.Message, Object: about, Hop: h.Seq}
+}
+
+// judge looks at one object that was asked for. bad is false when it is as it should be,
+// and for kinds that nothing has to become of.
+func (e *Engine) judge(ref trace.Ref) (v Verdict, bad bool) {
+	switch ref.Kind {
+	case "Pod":
+		return e.judgePod(ref)
+	case "Deployment":
+		return e.judgeDeployment(ref)
+	case "ReplicaSet":
+		if o, ok := e.Get(kube.ReplicaSets, ref.Namespace, ref.Name); ok {
+			rs := o.(*appsv1.ReplicaSet)
+			return e.judgeOwned(ref, rs.UID, replicas(rs.Spec.Replicas))
+		}
+	case "StatefulSet":
+		if o, ok := e.Get(kube.StatefulSets, ref.Namespace, ref.Name); ok {
+			s := o.(*appsv1.StatefulSet)
+			return e.judgeOwned(ref, s.UID, replicas(s.Spec.Replicas))
+		}
+	case "Job":
+		if o, ok := e.Get(kube.Jobs, ref.Namespace, ref.Name); ok {
+			return e.judgeJob(ref, o.(*batchv1.Job))
+		}
+	case "Service":
+		return e.judgeService(ref)
+	}
+	return Verdict{}, false
+}
+
+func replicas(n *int32) int {
+	if n == nil {
+		return 1
+	}
+	return int(*n)
+}
+
+func (e *Engine) judgePod(ref trace.Ref) (Verdict, bool) {
+	o, ok := e.Get(kube.Pods, ref.Namespace, ref.Name)
+	if !ok {
+		// Somebody asked for it and it is gone: deleted on purpose (no verdict) or by the
+		// cluster, which the trace tells.
+		if h, found := e.lastBad(ref); found && stage.StepOf(h.Stage) == "L" {
+			return verdictOf(h, ref), true
+		}
+		return Verdict{}, false
+	}
+	pod := o.(*corev1.Pod)
+	if ready(pod) {
+		return Verdict{}, false
+	}
+	return e.blame(ref, pod), true
+}
+
+func ready(pod *corev1.Pod) bool {
+	if pod.Status.Phase == corev1.PodSucceeded {
+		return pod.Spec.RestartPolicy != corev1.RestartPolicyAlways
+	}
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// blame finds the stage at which a Pod that is not Ready got stuck: the last refusal or
+// failure in its part of the way, or, where nobody refused, whoever did not act.
+func (e *Engine) blame(ref trace.Ref, pod *corev1.Pod) Verdict {
+	h, found := e.lastBad(ref)
+	switch {
+	case found && (pod.Spec.NodeName != "" || stage.StepOf(h.Stage) == "5"):
+		return verdictOf(h, ref)
+	case pod.Spec.NodeName == "":
+		if w, ok := e.last(ref, func(h trace.Hop) bool { return h.Outcome == trace.Waiting }); ok {
+			return verdictOf(w, ref)
+		}
+		return Verdict{Stage: stage.ControlPlane, Object: ref} // no scheduler has looked at it
+	}
+	w, ok := e.last(ref, func(h trace.Hop) bool { return stage.Order(h.Stage) >= stage.Order(stage.NodeWatch) })
+	if !ok {
+		return Verdict{Stage: stage.NodeWatch, Object: ref} // no kubelet has noticed it
+	}
+	return verdictOf(w, ref) // it stands where it was seen last
+}
+
+func (e *Engine) lastBad(ref trace.Ref) (trace.Hop, bool) {
+	return e.last(ref, func(h trace.Hop) bool {
+		return h.Bad() || h.Outcome == trace.Retry
+	})
+}
+
+func (e *Engine) last(ref trace.Ref, match func(trace.Hop) bool) (trace.Hop, bool) {
+	hops := e.log.Hops()
+	for i := len(hops) - 1; i >= 0; i-- {
+		if hops[i].Object == ref && match(hops[i]) {
+			return hops[i], true
+		}
+	}
+	return trace.Hop{}, false
+}
+
+func (e *Engine) judgeDeployment(ref trace.Ref) (Verdict, bool) {
+	o, ok := e.Get(kube.Deployments, ref.Namespace, ref.Name)
+	if !ok {
+		return Verdict{}, false
+	}
+	d := o.(*appsv1.Deployment)
+	var newest *appsv1.ReplicaSet
+	for _, o := range e.List(kube.ReplicaSets, ref.Namespace) {
+		rs := o.(*appsv1.ReplicaSet)
+		if metav1.IsControlledBy(rs, d) && (newest == nil || newest.CreationTimestamp.Before(&rs.CreationTimestamp)) {
+			newest = rs
+		}
+	}
+	if newest == nil {
+		if replicas(d.Spec.Replicas) == 0 {
+			return Verdict{}, false
+		}
+		if h, found := e.lastBad(ref); found {
+			return verdictOf(h, ref), true
+		}
+		return Verdict{Stage: stage.ControlPlane, Object: ref}, true // no controller has looked at it
+	}
+	rsRef := trace.Ref{Kind: "ReplicaSet", Namespace: newest.Namespace, Name: newest.Name}
+	if v, bad := e.judgeOwned(rsRef, newest.UID, replicas(d.Spec.Replicas)); bad {
+		return v, true
+	}
+	if d.Status.ReadyReplicas < int32(replicas(d.Spec.Replicas)) {
+		h, _ := e.last(ref, func(trace.Hop) bool { return true })
+		return Verdict{Stage: stage.Controllers, Object: ref, Hop: h.Seq}, true
+	}
+	return Verdict{}, false
+}
+
+// judgeOwned looks at the Pods that an owner should have.
+func (e *Engine) judgeOwned(ref trace.Ref, owner any, want int) (Verdict, bool) {
+	n := 0
+	for _, o := range e.List(kube.Pods, ref.Namespace) {
+		pod := o.(*corev1.Pod)
+		c := metav1.GetControllerOf(pod)
+		if c == nil || c.UID != owner || pod.DeletionTimestamp != nil {
+			continue
+		}
+		n++
+		if !ready(pod) {
+			return e.blame(trace.Ref{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, pod), true
+		}
+	}
+	if n >= want {
+		return Verdict{}, false
+	}
+	if h, found := e.refusedFor(ref); found {
+		return verdictOf(h, ref), true
+	}
+	if h, found := e.lastBad(ref); found {
+		return verdictOf(h, ref), true
+	}
+	return Verdict{Stage: stage.ControlPlane, Object: ref}, true
+}
+
+// refusedFor finds the gate that refused a controller's create request on behalf of ref:
+// the request descends from a hop about its owner.
+func (e *Engine) refusedFor(ref trace.Ref) (trace.Hop, bool) {
+	hops := e.log.Hops()
+	for i := len(hops) - 1; i >= 0; i-- {
+		h := hops[i]
+		if h.Outcome != trace.Denied || h.Object.Kind != "Pod" || h.Object.Namespace != ref.Namespace {
+			continue
+		}
+		for _, c := range e.log.Why(h.Seq) {
+			if c.Object == ref {
+				return h, true
+			}
+		}
+	}
+	return trace.Hop{}, false
+}
+
+func (e *Engine) judgeJob(ref trace.Ref, j *batchv1.Job) (Verdict, bool) {
+	for _, c := range j.Status.Conditions {
+		if c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue {
+			return Verdict{}, false
+		}
+	}
+	if h, found := e.lastBad(ref); found {
+		return verdictOf(h, ref), true
+	}
+	return Verdict{Stage: stage.Controllers, Object: ref}, true
+}
+
+// judgeService asks whether a packet to the Service arrives at a Pod.
+func (e *Engine) judgeService(ref trace.Ref) (Verdict, bool) {
+	o, ok := e.Get(kube.Services, ref.Namespace, ref.Name)
+	if !ok {
+		return Verdict{}, false
+	}
+	svc := o.(*corev1.Service)
+	if svc.Spec.Type == corev1.ServiceTypeExternalName || len(svc.Spec.Selector) == 0 {
+		return Verdict{}, false
+	}
+	for _, o := range e.List(kube.EndpointSlices, ref.Namespace) {
+		s := o.(*discoveryv1.EndpointSlice)
+		if s.Labels[discoveryv1.LabelServiceName] != ref.Name || len(s.Ports) == 0 {
+			continue
+		}
+		for _, ep := range s.Endpoints {
+			if ep.Conditions.Ready != nil && *ep.Conditions.Ready && e.arrives(svc) {
+				return Verdict{}, false
+			}
+		}
+	}
+	h, found := e.last(ref, func(h trace.Hop) bool { return h.Stage == stage.Routing })
+	v := Verdict{Stage: stage.Routing, Object: ref}
+	if found {
+		v.Hop, v.Reason, v.Message = h.Seq, h.Reason, h.Message
+	}
+	return v, true
+}
+
+// Deadline returns when the run must have come true.
+func (e *Engine) Deadline(d time.Duration) kernel.Time {
+	if d <= 0 {
+		d = DeadlineDefault
+	}
+	return e.origin.Add(d)
+}

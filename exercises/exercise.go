@@ -1,0 +1,150 @@
+package exercises
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"sort"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"podwalk/engine/scenario"
+	"podwalk/engine/stage"
+)
+
+//go:embed */exercise.yaml
+var exerciseFiles embed.FS
+
+// The kinds of exercise.
+const (
+	// Identify: look around, then say at which stage it stopped.
+	Identify = "identify"
+	// Inject: make a healthy run fail at a given stage, with a given symptom.
+	Inject = "inject"
+)
+
+// Exercise is a seed of which variants are generated: each has its own names, images and
+// sizes and, where several faults look alike, one of them.
+type Exercise struct {
+	ID         string   `json:"id"`
+	Kind       string   `json:"kind"`
+	Difficulty int      `json:"difficulty"` // 1 to 3
+	Domains    []string `json:"domains"`    // "cka/troubleshooting", …
+
+	// Faults are those that an identify variant draws from. They must run in Workload.
+	Faults []string `json:"faults,omitempty"`
+	// Workload is the story: manifests or commands in which $NAME, $IMAGE, $REPLICAS and $NS
+	// stand for what the variant draws. Where empty, the drawn fault's own scenario is used.
+	Workload *scenario.Scenario `json:"workload,omitempty"`
+	// Names, Images and Replicas are drawn from; empty ones keep the defaults.
+	Names    []string `json:"names,omitempty"`
+	Images   []string `json:"images,omitempty"`
+	Replicas []int    `json:"replicas,omitempty"`
+	// Show are the kubectl commands whose output the learner sees first.
+	Show []string `json:"show,omitempty"`
+	// Wait is how much virtual time passes before the learner looks; 2m where zero.
+	Wait scenario.Duration `json:"wait,omitempty"`
+
+	// Target is what an inject exercise asks for.
+	Target *Target `json:"target,omitempty"`
+	// Solution are faults that solve an inject exercise: proof that it can be done.
+	Solution []string `json:"solution,omitempty"`
+
+	Title  scenario.Text   `json:"title"`
+	Prompt scenario.Text   `json:"prompt"`
+	Hints  []scenario.Text `json:"hints"` // three, from vague to nearly there
+}
+
+// Target is a verdict that shall come about.
+type Target struct {
+	Stage stage.ID `json:"stage"`
+	// Status is what kubectl prints in the STATUS column, "" for any; None says that the
+	// Pod must not exist.
+	Status string `json:"status,omitempty"`
+	None   bool   `json:"none,omitempty"`
+}
+
+// Exercises returns every exercise in order.
+func Exercises() ([]Exercise, error) { return LoadExercises(exerciseFiles) }
+
+// ExerciseByID returns one exercise.
+func ExerciseByID(id string) (Exercise, error) {
+	all, err := Exercises()
+	if err != nil {
+		return Exercise{}, err
+	}
+	var ids []string
+	for _, x := range all {
+		if x.ID == id {
+			return x, nil
+		}
+		ids = append(ids, x.ID)
+	}
+	return Exercise{}, fmt.Errorf("there is no exercise %q; there are: %s", id, strings.Join(ids, ", "))
+}
+
+// LoadExercises reads every NN-name/exercise.yaml, strictly.
+func LoadExercises(fsys fs.FS) ([]Exercise, error) {
+	names, err := fs.Glob(fsys, "*/exercise.yaml")
+	if err != nil {
+		return nil, err
+	}
+	sort.Strings(names)
+	var out []Exercise
+	for _, name := range names {
+		data, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return nil, err
+		}
+		var x Exercise
+		if err := yaml.UnmarshalStrict(data, &x); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := x.check(path.Dir(name)); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+func (x Exercise) check(dir string) error {
+	if _, name, ok := strings.Cut(dir, "-"); !ok || name != x.ID {
+		return fmt.Errorf("its id is %q; the folder must be called NN-%s", x.ID, x.ID)
+	}
+	if x.Difficulty < 1 || x.Difficulty > 3 {
+		return fmt.Errorf("difficulty is %d; it must be 1, 2 or 3", x.Difficulty)
+	}
+	switch x.Kind {
+	case Identify:
+		if len(x.Faults) == 0 || len(x.Show) == 0 {
+			return fmt.Errorf("an identify exercise needs faults and show")
+		}
+	case Inject:
+		if x.Target == nil || len(x.Solution) == 0 || x.Workload == nil {
+			return fmt.Errorf("an inject exercise needs a workload, a target and a solution")
+		}
+		if _, ok := stage.Get(x.Target.Stage); !ok {
+			return fmt.Errorf("there is no stage %q", x.Target.Stage)
+		}
+	default:
+		return fmt.Errorf("kind is %q; it must be %s or %s", x.Kind, Identify, Inject)
+	}
+	if len(x.Hints) != 3 {
+		return fmt.Errorf("there are %d hints; three are needed", len(x.Hints))
+	}
+	if err := x.Title.Check("title"); err != nil {
+		return err
+	}
+	if err := x.Prompt.Check("prompt"); err != nil {
+		return err
+	}
+	for i, h := range x.Hints {
+		if err := h.Check(fmt.Sprintf("hints[%d]", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package exercises
+
+import (
+	"podwalk/engine"
+)
+
+// Inject makes the fault happen at the run's present moment. What the run does from here
+// on follows from it.
+func (f Fault) Inject(r *engine.Run) error {
+	if err := r.Play(f.Change); err != nil {
+		return err
+	}
+	switch {
+	case len(f.Pod) > 0 || len(f.Container) > 0:
+		return r.Mistake(engine.Mistake{Pod: f.Pod, Container: f.Container})
+	case f.Recreate:
+		return r.Recreate()
+	}
+	return nil
+}
+
+// Repair takes the fault away again: the change is undone and, where the fault wrote the
+// workload, it is written again without the mistake. Requests that the fault had refused
+// must be sent again by the caller.
+func (f Fault) Repair(r *engine.Run) error {
+	r.Forgive()
+	if err := r.Play(f.Fix); err != nil {
+		return err
+	}
+	if f.Rewrites() {
+		return r.Recreate()
+	}
+	return nil
+}
+
+// PlayWith plays the run's story with faults in it from the beginning, lets it settle,
+// and returns the verdict.
+func PlayWith(r *engine.Run, faults []Fault) (engine.Verdict, error) {
+	if err := injectAll(r, faults, false); err != nil {
+		return engine.Verdict{}, err
+	}
+	if err := r.Play(r.Scenario.Steps); err != nil {
+		return engine.Verdict{}, err
+	}
+	if err := injectAll(r, faults, true); err != nil {
+		return engine.Verdict{}, err
+	}
+	return r.Settle(r.Deadline()), nil
+}
+
+func injectAll(r *engine.Run, faults []Fault, after bool) error {
+	for _, f := range faults {
+		if f.After != after {
+			continue
+		}
+		if err := f.Inject(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Palette is every fault by its id, for lessons.
+type Palette struct{}
+
+// Inject injects a fault by its id.
+func (Palette) Inject(r *engine.Run, id string) error {
+	f, err := FaultByID(id)
+	if err != nil {
+		return err
+	}
+	return f.Inject(r)
+}
+
+// Repair takes a fault away again.
+func (Palette) Repair(r *engine.Run, id string) error {
+	f, err := FaultByID(id)
+	if err != nil {
+		return err
+	}
+	return f.Repair(r)
+}
