@@ -35,7 +35,7 @@ type parts struct {
 	cfg    config
 	etcd   *etcd.Etcd
 	api    *apiserver.Server
-	net    fakeNet
+	net    *network.Net
 	starts []func()
 	actors []kernel.ActorID // of what runs on nodes
 
@@ -63,6 +63,7 @@ func assemble(c scenario.Cluster) (*Engine, error) {
 	e.inbox = newInbox(e)
 	e.k.Register(outside, e.inbox)
 	p := &e.parts
+	p.net = network.New(e.k, e.log, e.board)
 	p.cfg = config{ClientLatency: time.Millisecond}
 	e.controlPlane()
 	for i, n := range c.Nodes {
@@ -253,8 +254,3 @@ func (p *parts) actorsOf(component string) []kernel.ActorID {
 func (e *Engine) arrives(svc *corev1.Service) bool {
 	return true // no machine with a kube-proxy: played nodes
 }
-
-type fakeNet struct{}
-
-func (fakeNet) Do(kernel.ActorID, network.Call) {}
-func (fakeNet) Listen(string, kernel.ActorID)   {}

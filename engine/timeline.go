@@ -26,7 +26,7 @@ type Timeline struct {
 	frames []keyframe
 	cursor int // hops of the story that the view has seen
 	// back says that somebody has gone back: the next action begins at the cursor.
-	back bool
+	back   bool
 	branch int
 	// past holds the branches that were cut, newest last, for comparing.
 	past []Branch
