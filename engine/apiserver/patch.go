@@ -30,6 +30,11 @@ func (s *Server) decodePatch(f *flight, row *resources.Resource) error {
 		return notFoundPath(r)
 	}
 	if r.PatchType == "" && r.Object != nil {
+		// A status is about one object, not about the next one of that name.
+		was, is := r.Object.(metav1.Object).GetUID(), f.Old.(metav1.Object).GetUID()
+		if was != "" && was != is {
+			return apierrors.NewConflict(r.Resource.GroupResource(), r.Name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", was, is))
+		}
 		f.Object = overlay(f.Old, r.Object, r.Subresource == "status")
 		f.NoVersion = true
 		return nil

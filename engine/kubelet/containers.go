@@ -30,6 +30,7 @@ type container struct {
 	Reason, Message string
 	Crash           backoff
 	Pull            backoff
+	PullImage       string // what the back-off of pulls is about
 	PullError       string // of the last failed pull
 	Kill            kill
 }
@@ -40,6 +41,7 @@ type instance struct {
 	State                 string
 	Restarts              int32
 	Sandbox               string
+	Wanted                string // the image that the Pod asked for
 	Image, ImageID        string
 	UID                   int64
 	GID                   int64
@@ -183,11 +185,15 @@ func (kl *Kubelet) computeActions(w *worker) []op {
 			continue
 		}
 		message, reason := probeVerdict(c, "Container "+s.Name)
+		changed := c.Current.Wanted != s.Image
+		if changed {
+			message, reason, c.Crash = "Container "+s.Name+" definition changed", "", backoff{}
+		}
 		if message == "" {
 			kept++
 			continue
 		}
-		if w.restartPolicyOf(s) != corev1.RestartPolicyNever {
+		if changed || w.restartPolicyOf(s) != corev1.RestartPolicyNever {
 			message += ", will be restarted"
 			starts = append(starts, op{Kind: opStart, Container: s.Name, Killed: true})
 			restarting++
@@ -240,14 +246,22 @@ func (kl *Kubelet) startFromSandbox(w *worker) []op {
 	return append(append(kl.killPodOps(w), op{Kind: opSandbox}), starts...)
 }
 
-// killPodOps stops every running container and the sandbox.
+// killPodOps stops every running container and the sandbox: first all but the sidecars,
+// side by side, then the sidecars, the last one first.
 func (kl *Kubelet) killPodOps(w *worker) []op {
-	var ops []op
+	var ops, sidecars []op
 	for _, name := range w.names() {
-		if c := w.Containers[name]; c != nil && c.Current.State == stateRunning {
+		c := w.Containers[name]
+		if c == nil || c.Current.State != stateRunning {
+			continue
+		}
+		if spec, init := w.spec(name); init && podutil.IsRestartableInitContainer(spec) {
+			sidecars = append([]op{{Kind: opKill, Container: name, Alone: true}}, sidecars...)
+		} else {
 			ops = append(ops, op{Kind: opKill, Container: name})
 		}
 	}
+	ops = append(ops, sidecars...)
 	if w.SandboxReady {
 		ops = append(ops, op{Kind: opStopSandbox})
 	}
@@ -286,75 +300,6 @@ func (w *worker) activeStarted() bool {
 	return false
 }
 
-// initActions is upstream's computeInitContainerActions: which init container comes
-// next, which sidecars start again, and whether the others may start.
-func (kl *Kubelet) initActions(w *worker) (ops []op, initialized bool) {
-	list := w.Pod.Spec.InitContainers
-	if len(list) == 0 {
-		return nil, true
-	}
-	initialized = w.activeStarted()
-	before := initialized
-	var starts, kills []op
-	start := func(i int) {
-		c := w.Containers[list[i].Name]
-		killed := c != nil && c.Current.State == stateRunning
-		starts = append([]op{{Kind: opStart, Container: list[i].Name, Killed: killed}}, starts...)
-	}
-	for i := len(list) - 1; i >= 0; i-- {
-		s := &list[i]
-		sidecar := podutil.IsRestartableInitContainer(s)
-		c := w.Containers[s.Name]
-		if c == nil || c.Current.ID == "" || c.Current.Sandbox != w.SandboxID {
-			if before && sidecar {
-				start(i)
-			}
-			continue
-		}
-		if before && !sidecar {
-			continue
-		}
-		switch {
-		case c.Current.State == stateCreated:
-			start(i)
-		case c.Current.State == stateRunning && !sidecar:
-		case c.Current.State == stateRunning:
-			if s.StartupProbe != nil && c.Current.Startup != success {
-				if c.Current.Startup == failure {
-					kills = append(kills, op{Kind: opKill, Container: s.Name, Message: "Init container " + s.Name + " failed startup probe", Reason: "startup"})
-					start(i)
-				}
-				break
-			}
-			if i == len(list)-1 {
-				initialized = true
-			} else if !before {
-				start(i + 1)
-			}
-			if c.Current.Liveness == failure {
-				kills = append(kills, op{Kind: opKill, Container: s.Name, Message: "Init container " + s.Name + " failed liveness probe", Reason: "liveness"})
-				start(i)
-			}
-		case sidecar:
-			start(i)
-		case c.Current.ExitCode != 0:
-			if !w.shouldRestart(s) {
-				return kl.killPodOps(w), false
-			}
-			start(i)
-		case i == len(list)-1:
-			initialized = true
-		default:
-			start(i + 1)
-		}
-		before = true
-	}
-	if !before {
-		start(0)
-	}
-	return append(kills, starts...), initialized
-}
-
 // nextOp goes on with the pass.
 func (kl *Kubelet) nextOp(w *worker) {
 	if len(w.Ops) == 0 {
@@ -366,7 +311,7 @@ func (kl *Kubelet) nextOp(w *worker) {
 	case opKill:
 		kl.kill(w, w.Op.Container, w.Op.Message, w.Op.Reason)
 		// Kills run side by side; what comes after them waits for all of them.
-		for len(w.Ops) > 0 && w.Ops[0].Kind == opKill {
+		for len(w.Ops) > 0 && w.Ops[0].Kind == opKill && !w.Ops[0].Alone {
 			kl.kill(w, w.Ops[0].Container, w.Ops[0].Message, w.Ops[0].Reason)
 			w.Ops = w.Ops[1:]
 		}

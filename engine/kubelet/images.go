@@ -97,6 +97,9 @@ func (kl *Kubelet) imageReady(w *worker, image cri.ImageInfo) {
 func (kl *Kubelet) pullImage(w *worker, spec *corev1.Container) {
 	c := w.container(spec.Name)
 	now := kl.k.Now()
+	if c.PullImage != spec.Image { // edited meanwhile: another image, another back-off
+		c.PullImage, c.Pull, c.PullError = spec.Image, backoff{}, ""
+	}
 	if c.Pull.On && now.Sub(c.Pull.Since) <= 2*kl.cfg.PullMax && now.Sub(c.Pull.Since) < c.Pull.Delay {
 		message := fmt.Sprintf("Back-off pulling image %q", spec.Image)
 		kl.event(w, spec.Name, corev1.EventTypeNormal, "BackOff", message)

@@ -167,6 +167,11 @@ func (s *story) command(d *datadriven.TestData) string {
 	case "delete": // delete NAME grace=30
 		grace, _ := strconv.ParseInt(arg("grace"), 10, 64)
 		s.api.delete("default", first, grace)
+	case "edit": // edit NAME image=REF
+		p := s.pod(first).DeepCopy()
+		p.Spec.Containers[0].Image = arg("image")
+		p.Generation++
+		s.api.put("pods", p, wire.Modified)
 	case "present": // an image that is on the node
 		for _, line := range strings.Fields(d.Input) {
 			s.rt.images[line] = cri.ImageInfo{Ref: "docker.io/library/" + line, ID: "docker.io/library/" + strings.Split(line, ":")[0] + "@sha256:1", SizeBytes: 1148356, User: arg("user")}

@@ -40,18 +40,30 @@ func (kl *Kubelet) kwokPod(ch client.Change[*corev1.Pod]) {
 	}
 	kl.kwokHop(pod, trace.Hop{Stage: stage.NodeWatch, Verb: "watch", Revision: revisionOf(pod)})
 	kl.c.Do(wire.Request{
-		Verb: wire.Patch, Resource: kube.Pods, Subresource: "status", Namespace: pod.Namespace, Name: pod.Name, Tag: kwokTag{}, Background: true,
+		Verb: wire.Patch, Resource: kube.Pods, Subresource: "status", Namespace: pod.Namespace, Name: pod.Name, Background: true,
+		Tag:    kwokTag{trace.Ref{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}},
 		Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, Status: kl.kwokStatus(pod)},
 	})
-	kl.kwokHop(pod, trace.Hop{Stage: stage.Status, Verb: "PATCH status", Message: "phase Running, Ready=True"})
 }
 
-type kwokTag struct{}
+// kwokTag is the tag of a status patch.
+type kwokTag struct{ Pod trace.Ref }
+
+func (kl *Kubelet) kwokPatched(t kwokTag, a wire.Answer) {
+	if a.Err() != nil || t.Pod.Name == "" {
+		return
+	}
+	kl.log.Record(trace.Hop{
+		Stage: stage.Status, From: kl.me, To: stage.APIServer, Verb: "PATCH status", Object: t.Pod, Revision: a.Revision,
+		Message: "phase Running, Ready=True", Background: t.Pod.Namespace == metav1.NamespaceSystem,
+	})
+}
 
 func (kl *Kubelet) kwokHop(pod *corev1.Pod, h trace.Hop) {
 	h.From, h.To = kl.me, stage.APIServer
 	if h.Stage == stage.NodeWatch {
 		h.From, h.To = stage.APIServer, kl.me
+		h.Message = "ADDED, spec.nodeName is " + kl.cfg.Node
 	}
 	h.Object = trace.Ref{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}
 	h.Background = pod.Namespace == metav1.NamespaceSystem
@@ -107,7 +119,8 @@ func (kl *Kubelet) kwokIP() string {
 	if cidr == "" {
 		cidr = "10.244.250.0/24"
 	}
+	last := kl.NextIP%254 + 1
 	kl.NextIP++
 	prefix := cidr[:strings.LastIndex(cidr[:strings.Index(cidr, "/")], ".")]
-	return fmt.Sprintf("%s.%d", prefix, kl.NextIP%254+1)
+	return fmt.Sprintf("%s.%d", prefix, last)
 }

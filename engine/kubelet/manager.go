@@ -141,6 +141,8 @@ func (kl *Kubelet) answered(a wire.Answer) {
 		kl.volumeFetched(t, a)
 	case mirrorTag:
 		kl.mirrorMade(t, a)
+	case kwokTag:
+		kl.kwokPatched(t, a)
 	case nodeTag:
 		kl.nodeAnswered(t, a)
 	case leaseTag:

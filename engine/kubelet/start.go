@@ -201,7 +201,7 @@ func (kl *Kubelet) created(w *worker, r cri.Response) {
 		return
 	}
 	c := w.container(spec.Name)
-	next := instance{ID: r.ContainerID, State: stateCreated, Restarts: c.nextRestarts(), Sandbox: w.SandboxID, Image: w.Op.Ref, ImageID: w.Op.ImageID}
+	next := instance{ID: r.ContainerID, State: stateCreated, Restarts: c.nextRestarts(), Sandbox: w.SandboxID, Wanted: spec.Image, Image: w.Op.Ref, ImageID: w.Op.ImageID}
 	next.UID, next.GID, _ = userOf(w.Pod, spec, w.Op.User)
 	if c.Current.ID != "" {
 		c.Previous = c.Current

@@ -88,6 +88,7 @@ type op struct {
 	Container string
 	Message   string // of a kill
 	Reason    string
+	Alone     bool   // of a kill: waits for those before it
 	Image     string // of a start: the reference with its tag
 	ImageID   string
 	Ref       string // the image's full name, as the status shows it
