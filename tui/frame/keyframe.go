@@ -52,6 +52,9 @@ func (k *Keyframes) matters(h trace.Hop) bool {
 	return fresh && (h.Outcome != trace.OK || !quiet[h.Stage])
 }
 
+// Set overrides what the rule says about hop i.
+func (k *Keyframes) Set(i int, matters bool) { k.key[i] = matters }
+
 // Len returns how many hops were added.
 func (k *Keyframes) Len() int { return len(k.key) }
 

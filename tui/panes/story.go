@@ -14,18 +14,20 @@ import (
 
 // Story tells what happens at the cursor: the lesson's words where there are some, else
 // the general story of the stage; what Kubernetes itself says; and a question that waits
-// for an answer. It returns the number of rows that the whole text takes.
+// for an answer. It returns the number of rows that the whole text takes. The title is
+// drawn apart, by StoryTitle.
 func Story(r ui.Region, t *theme, f *frame.Frame, p *frame.Passage, choice int) int {
 	if r.W < 4 {
 		return 0
 	}
 	h, ok := f.Hop()
-	y := storyTitle(r, t, f, p)
-	if p != nil && p.Text != "" {
+	y := 0
+	switch {
+	case p != nil && p.Text != "":
 		y = paragraphs(r, t, y, p.Text)
-	} else if ok {
+	case ok:
 		y = paragraphs(r, t, y, f.Cat.Story(h.Stage))
-	} else {
+	default:
 		y = paragraphs(r, t, y, f.Cat.T("app.start"))
 	}
 	if p != nil && p.Question != nil {
@@ -43,13 +45,13 @@ func Story(r ui.Region, t *theme, f *frame.Frame, p *frame.Passage, choice int) 
 	if h.Bad() || h.Outcome == trace.Retry {
 		y = paragraphs(r, t, y+1, f.Cat.Trouble(h.Stage))
 	}
-	y = detail(r, t, f, y+1, h)
-	return y
+	return detail(r, t, f, y+1, h)
 }
 
-func storyTitle(r ui.Region, t *theme, f *frame.Frame, p *frame.Passage) int {
+// StoryTitle draws the step's badge and what the hop is called, in one row.
+func StoryTitle(r ui.Region, t *theme, f *frame.Frame, p *frame.Passage) {
 	h, ok := f.Hop()
-	x := 0
+	x, right := 0, r.W
 	if ok {
 		bs := t.Badge
 		switch frame.Of(h.Outcome) {
@@ -60,21 +62,20 @@ func storyTitle(r ui.Region, t *theme, f *frame.Frame, p *frame.Passage) int {
 		}
 		x = r.Text(0, 0, " "+string(h.Step())+" ", bs) + 1
 	}
+	if ok && h.Outcome != trace.OK {
+		g, st := mark(t, frame.Of(h.Outcome))
+		word := g + " " + f.Cat.T("outcome."+string(h.Outcome))
+		if x+12+text.Width(word) <= r.W {
+			right = r.TextRight(r.W, 0, word, st) - 1
+		}
+	}
 	title := ""
 	if p != nil && p.Title != "" {
 		title = p.Title
 	} else if ok {
-		title = text.First(r.W-x, StageTitle(f, h.Stage), f.Cat.Stage(h.Stage))
+		title = text.First(right-x, StageTitle(f, h.Stage), f.Cat.Stage(h.Stage))
 	}
-	x = r.TextMax(x, 0, r.W-x, title, t.Strong)
-	if ok && h.Outcome != trace.OK {
-		g, st := mark(t, frame.Of(h.Outcome))
-		word := g + " " + f.Cat.T("outcome."+string(h.Outcome))
-		if x+2+text.Width(word) <= r.W {
-			r.TextRight(r.W, 0, word, st)
-		}
-	}
-	return 2
+	r.TextMax(x, 0, right-x, title, t.Strong)
 }
 
 // StageTitle is "Schedule · Filter": the step and the stage, once where they are the

@@ -79,6 +79,7 @@ type Player struct {
 	metaphor  bool
 	gateUntil int // the cursor may not pass this hop; see Hold
 	pod       *trace.Ref
+	story     frame.Story
 }
 
 // New returns a player that stands before the first hop.
@@ -129,6 +130,13 @@ func (p *Player) SetReducedMotion(off bool) { p.reduced = off }
 // ToggleMetaphor switches the metaphor's labels.
 func (p *Player) ToggleMetaphor() { p.metaphor = !p.metaphor; p.touch() }
 
+// SetStory gives a lesson its say in which hops matter.
+func (p *Player) SetStory(s frame.Story) {
+	p.story = s
+	p.keys = frame.Keyframes{}
+	p.runAhead(0)
+}
+
 // Follow chooses the Pod to follow; nil follows the run's own.
 func (p *Player) Follow(ref *trace.Ref) { p.pod = ref; p.touch() }
 
@@ -154,7 +162,14 @@ func (p *Player) runAhead(n int) {
 		n--
 	}
 	for p.keys.Len() < p.tl.Len() {
-		p.keys.Add(p.tl.Hop(p.keys.Len()))
+		i := p.keys.Len()
+		h := p.tl.Hop(i)
+		p.keys.Add(h)
+		if p.story != nil {
+			if stop, known := p.story.Matters(i, h); known {
+				p.keys.Set(i, stop)
+			}
+		}
 	}
 }
 

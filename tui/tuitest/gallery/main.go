@@ -1,0 +1,40 @@
+// Command gallery shows the tutor over recorded runs, without an engine: to look at the
+// screens while working on them.
+//
+//	go run ./tui/tuitest/gallery -open happy -lang zh-TW -theme light
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/lipgloss"
+
+	"podwalk/assets"
+	"podwalk/tui/app"
+	"podwalk/tui/i18n"
+	"podwalk/tui/tuitest"
+)
+
+func main() {
+	open := flag.String("open", "", "happy, notag, noroom, refused, deployment, lesson, identify")
+	lang := flag.String("lang", "en", "language")
+	name := flag.String("theme", "dark", "theme")
+	ascii := flag.Bool("ascii", false, "ASCII glyphs")
+	first := flag.Bool("first", false, "as on the first start")
+	flag.Parse()
+	l, _ := i18n.Parse(*lang)
+	m, err := app.New(app.Options{
+		Assets: assets.FS, Renderer: lipgloss.NewRenderer(os.Stdout), Program: &tuitest.Program{}, Open: *open, Local: true,
+		Settings: app.Settings{Lang: l, LangChosen: !*first, Theme: *name, ASCII: *ascii, Speed: 1},
+	})
+	if err == nil {
+		_, err = tea.NewProgram(m, tea.WithAltScreen(), tea.WithFPS(30)).Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

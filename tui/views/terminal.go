@@ -1,0 +1,178 @@
+package views
+
+import (
+	"strings"
+
+	"podwalk/tui/i18n"
+	"podwalk/tui/text"
+	"podwalk/tui/theme"
+	"podwalk/tui/ui"
+)
+
+// linesMax is how many lines of output the kubectl pane keeps.
+const linesMax = 2000
+
+// Terminal is the kubectl pane: what was typed, what came back, and the line being
+// typed.
+type Terminal struct {
+	Edit    ui.LineEdit
+	Busy    bool
+	lines   []termLine
+	history []string
+	at      int // position in the history; len(history) is the line being typed
+	draft   string
+	Scroll  int // lines up from the bottom
+	hints   []string
+}
+
+type termLine struct {
+	s    string
+	kind uint8 // 0 output, 1 command, 2 error
+}
+
+// Echo shows a command as typed and keeps it in the history.
+func (m *Terminal) Echo(line string) {
+	m.add(line, 1)
+	if n := len(m.history); n == 0 || m.history[n-1] != line {
+		m.history = append(m.history, line)
+	}
+	m.at, m.draft, m.Scroll, m.hints = len(m.history), "", 0, nil
+}
+
+// Print adds output.
+func (m *Terminal) Print(out string, failed bool) {
+	k := uint8(0)
+	if failed {
+		k = 2
+	}
+	out = strings.TrimRight(out, "\n")
+	if out == "" {
+		return
+	}
+	for _, l := range strings.Split(out, "\n") {
+		m.add(l, k)
+	}
+	m.Scroll = 0
+}
+
+func (m *Terminal) add(s string, kind uint8) {
+	m.lines = append(m.lines, termLine{s, kind})
+	if len(m.lines) > linesMax {
+		m.lines = m.lines[len(m.lines)-linesMax:]
+	}
+}
+
+// Clear empties the screen, not the history.
+func (m *Terminal) Clear() { m.lines, m.Scroll = nil, 0 }
+
+// History moves through what was typed before.
+func (m *Terminal) History(n int) {
+	if m.at == len(m.history) {
+		m.draft = m.Edit.Value()
+	}
+	m.at = min(max(m.at+n, 0), len(m.history))
+	if m.at == len(m.history) {
+		m.Edit.Set(m.draft)
+	} else {
+		m.Edit.Set(m.history[m.at])
+	}
+}
+
+// Complete takes the candidates for the last word: one is filled in, of several the
+// common beginning, and they are listed.
+func (m *Terminal) Complete(cands []string) {
+	m.hints = nil
+	before := m.Edit.Before()
+	word := before[strings.LastIndexAny(before, " =")+1:]
+	switch len(cands) {
+	case 0:
+	case 1:
+		m.Edit.Insert(strings.TrimPrefix(cands[0], word) + " ")
+	default:
+		common := cands[0]
+		for _, c := range cands[1:] {
+			for !strings.HasPrefix(c, common) {
+				common = common[:len(common)-1]
+			}
+		}
+		if len(common) > len(word) {
+			m.Edit.Insert(common[len(word):])
+		}
+		m.hints = cands
+	}
+}
+
+// Draw draws the pane. Tables of kubectl are not wrapped but cut where they are too
+// wide; other lines are wrapped.
+func (m *Terminal) Draw(r ui.Region, t *theme.Theme, cat *i18n.Catalog, focused bool) {
+	rows := r.H - 1
+	hint := ""
+	if focused {
+		rows--
+		hint = cat.T("terminal.hint")
+		if len(m.hints) > 0 {
+			hint = strings.Join(m.hints, "  ")
+		}
+	}
+	if len(m.lines) == 0 {
+		r.Rich(0, 0, r.W, cat.T("terminal.welcome"), t.Dim, t.Dim, t.Code)
+	}
+	drawn := m.wrapped(r.W)
+	first := max(len(drawn)-rows-m.Scroll, 0)
+	y := 0
+	for ; y < rows && first+y < len(drawn); y++ {
+		l := drawn[first+y]
+		st := t.Text
+		switch l.kind {
+		case 1:
+			st = t.Strong
+		case 2:
+			st = t.Fail
+		}
+		r.TextMax(0, y, r.W, l.s, st)
+	}
+	if len(m.lines) == 0 {
+		y = min(3, rows)
+	}
+	prompt := cat.T("terminal.prompt")
+	if m.Busy {
+		r.TextMax(0, y, r.W, prompt+cat.T("terminal.running"), t.Wait)
+	} else {
+		m.Edit.Draw(r, t, y, prompt, t.NowStrong, t.Text, focused)
+	}
+	if hint != "" {
+		r.TextMax(0, r.H-1, r.W, hint, t.Dim)
+	}
+}
+
+func (m *Terminal) wrapped(w int) []termLine {
+	var out []termLine
+	table := false
+	for _, l := range m.lines {
+		if l.kind == 1 {
+			out = append(out, termLine{"$ " + l.s, 1})
+			table = false
+			continue
+		}
+		if strings.HasPrefix(l.s, "NAME ") || strings.HasPrefix(l.s, "NAMESPACE ") || strings.HasPrefix(l.s, "LAST SEEN") {
+			table = true
+		}
+		if table && l.s != "" {
+			out = append(out, termLine{squeeze(l.s, w), l.kind})
+			continue
+		}
+		for _, s := range text.Wrap(strings.ReplaceAll(l.s, "\t", "    "), w) {
+			out = append(out, termLine{s, l.kind})
+		}
+	}
+	return out
+}
+
+// squeeze takes the third space out of every gap of a table's line that is too wide:
+// kubectl puts three between columns. The columns stay aligned.
+func squeeze(s string, w int) string {
+	if text.Width(s) <= w {
+		return s
+	}
+	return strings.ReplaceAll(s, "   ", "  ")
+}
