@@ -74,8 +74,8 @@ type group struct {
 func (k KeyMap) groups() []group {
 	return []group{
 		{"movement", []Binding{k.Play, k.Next, k.Back, k.HopNext, k.HopBack, k.StepNext, k.StepPrev, k.Home, k.End, k.Faster, k.Slower}},
-		{"looking", []Binding{k.Zoom, k.Tab, k.TabBack, k.Up, k.Down, k.Why}},
 		{"acting", []Binding{k.Fault, k.Kubectl, k.Choose}},
+		{"looking", []Binding{k.Zoom, k.Tab, k.TabBack, k.Up, k.Down, k.Why}},
 		{"program", []Binding{k.Lang, k.Metaphor, k.Mouse, k.Help, k.Escape, k.Quit}},
 	}
 }
@@ -125,7 +125,7 @@ func playerBar(c *i18n.Catalog, w int, playing bool) []ui.KeyHelp {
 	}
 	full := []ui.KeyHelp{
 		help(c, Keys.Play, play), help(c, Keys.Next, ""), help(c, Keys.Back, ""),
-		{Key: "] [", Does: c.T("key.step")}, {Key: ". ,", Does: c.T("key.hop")}, help(c, Keys.Zoom, ""), help(c, Keys.Tab, ""),
+		{Key: "] [", Does: c.T("key.step")}, help(c, Keys.Zoom, ""), help(c, Keys.Tab, ""),
 		help(c, Keys.Fault, ""), help(c, Keys.Kubectl, ""), help(c, Keys.Why, ""), help(c, Keys.Lang, "lang"),
 		help(c, Keys.Help, ""), help(c, Keys.Quit, ""),
 	}

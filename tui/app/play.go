@@ -219,7 +219,7 @@ func (m *Model) onMouse(msg tea.MouseMsg) {
 	case msg.Button == tea.MouseButtonWheelDown:
 		m.scroll = min(m.scroll+2, max(m.rows, 0))
 	case msg.Button == tea.MouseButtonLeft && msg.Action == tea.MouseActionPress:
-		l := views.Layout(m.w, m.h)
+		l := views.Layout(m.w, m.h, m.tab == views.TabKubectl)
 		if n := m.play.Timeline().Len(); l.Track.In(msg.X, msg.Y) && l.Track.W > 5 && n > 0 {
 			m.play.Pause()
 			m.play.Seek((msg.X - l.Track.X - 2) * (n - 1) / (l.Track.W - 5))
@@ -369,7 +369,8 @@ func (m *Model) inject(it views.FaultItem) {
 func (m *Model) playerBar() []ui.KeyHelp {
 	if m.typing {
 		return []ui.KeyHelp{
-			help(m.cat, Keys.Choose, "choose"), {Key: "tab", Does: m.cat.T("key.choose")}, {Key: "↑ ↓", Does: m.cat.T("key.scroll")}, help(m.cat, Keys.Escape, ""),
+			help(m.cat, Keys.Choose, "run"), {Key: "tab", Does: m.cat.T("key.complete")}, {Key: "↑ ↓", Does: m.cat.T("key.history")},
+			{Key: "pgup", Does: m.cat.T("key.scroll")}, help(m.cat, Keys.Escape, ""),
 		}
 	}
 	return playerBar(m.cat, m.w, m.play.Playing)

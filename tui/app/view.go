@@ -45,6 +45,9 @@ func (m *Model) Canvas() *ui.Canvas {
 	case overlayFaults:
 		m.faults.Draw(r, t, m.cat)
 	}
+	if m.set.ASCII {
+		c.Translate(plainASCII)
+	}
 	return c
 }
 
@@ -73,4 +76,10 @@ func (m *Model) drawIdentify(r ui.Region) {
 		help(m.cat, Keys.Lang, "lang"), help(m.cat, Keys.Escape, ""),
 	}
 	v.Draw(r, m.theme)
+}
+
+// plainASCII replaces what stands in texts and key names; the theme's glyphs are ASCII
+// by themselves.
+var plainASCII = map[string]string{
+	"→": ">", "←": "<", "↑": "^", "↓": "v", "…": "~", "·": "-", "×": "x", "–": "-", "“": "\"", "”": "\"", "’": "'",
 }

@@ -34,6 +34,7 @@ func init() {
 		"grid":            drawGrid,
 		"schedulingevent": drawSchedulingEvent,
 		"pod":             drawPodInside,
+		"images":          drawImages,
 		"tree":            drawTree,
 		"routing":         drawRouting,
 		"rules":           drawRules,
@@ -355,8 +356,12 @@ func drawNeighbourhood(r ui.Region, s *scene, _ box) {
 		r.TextCenter(0, r.H/2, r.W, s.f.Cat.T("app.start"), t.Dim)
 		return
 	}
-	bh := min(max(r.H-2, 3), 5)
+	bh := min(max(r.H-2, 3), 4)
 	y := (r.H - bh) / 2
+	if r.H >= 8 {
+		s.podStrip(r, r.H-1)
+		y = (r.H - 1 - bh) / 2
+	}
 	from, to := h.From, h.To
 	if from == "" {
 		from = to
@@ -379,6 +384,37 @@ func drawNeighbourhood(r ui.Region, s *scene, _ box) {
 	s.r = r
 	s.packet(path)
 	s.r = old
+}
+
+// podStrip draws all nodes and the Pods on them in one row.
+func (s *scene) podStrip(r ui.Region, y int) {
+	t := s.t
+	x := 1
+	for _, n := range s.workers(4) {
+		x = r.TextMax(x, y, r.W-x, n, t.Dim) + 1
+		mine := 0
+		for _, p := range s.f.AllPods() {
+			if p.Spec.NodeName != n {
+				continue
+			}
+			mine++
+			g, st := mark(t, podState(p))
+			ns := t.Text
+			if s.hop.Object.Name == p.Name {
+				ns = t.Strong
+			}
+			name := shortPod(p, 12)
+			if x+text.Width(name)+2 > r.W {
+				return
+			}
+			x = r.Text(x, y, g+" ", st)
+			x = r.Text(x, y, name, ns) + 1
+		}
+		if mine == 0 {
+			x = r.Text(x, y, t.Glyph.Todo, t.Line) + 1
+		}
+		x += 3
+	}
 }
 
 func (s *scene) endBox(r ui.Region, q ui.Rect, c stage.Component, here bool) {

@@ -45,11 +45,18 @@ func DrawDiagram(r ui.Region, t *theme, f *frame.Frame, d *Diagram) {
 		s.now = t.Wait
 	}
 	s.place()
+	for _, b := range s.boxes { // what holds other boxes lies under everything
+		if b.spec.Frame == "group" {
+			s.box(b)
+		}
+	}
 	for _, e := range s.l.Edges {
 		s.edge(e, false)
 	}
 	for _, b := range s.boxes {
-		s.box(b)
+		if b.spec.Frame != "group" {
+			s.box(b)
+		}
 	}
 	for _, e := range s.l.Edges {
 		s.edge(e, true)
@@ -187,6 +194,13 @@ func (s *scene) title(b box) string {
 		return string(asker(s.f))
 	case b.spec.Component == "pod":
 		return podTitle(s.f)
+	case b.spec.Title == "focusnode":
+		return s.focusNode()
+	case b.spec.Title == "grid":
+		if scored(s.f) {
+			return s.f.Cat.T("box.scores")
+		}
+		return s.f.Cat.T("box.grid")
 	case b.spec.Title == "other":
 		for _, c := range []stage.Component{s.hop.To, s.hop.From} {
 			if b.spec.names(c, "") {
@@ -201,13 +215,7 @@ func (s *scene) title(b box) string {
 		}
 		return b.spec.Title
 	}
-	c := b.spec.Component
-	if c == "kubelet" || c == "containerd" {
-		if n := s.focusNode(); n != "" {
-			return c + " " + s.t.Glyph.Dot + " " + n
-		}
-	}
-	return c
+	return b.spec.Component
 }
 
 // focusNode is the node that the node diagram shows.
@@ -326,20 +334,32 @@ func (s *scene) edgeLabel(path []ui.Point, label string, st *style) {
 		s.r.TextMax(x0+max((len(path)-w)/2, 0), path[0].Y-1, max(len(path), 4), label, st)
 		return
 	}
-	p := path[len(path)/2]
-	if p.X+2+w <= s.r.W {
-		s.free(p.X+2, p.Y, label, st)
-	} else {
-		s.free(p.X-1-w, p.Y, label, st)
+	// Beside the path: as near to its middle as there is room.
+	mid := len(path) / 2
+	for d := 0; d <= mid; d++ {
+		for _, i := range []int{mid - d, mid + d} {
+			if i < 0 || i >= len(path) {
+				continue
+			}
+			p := path[i]
+			if s.free(p.X+2, p.Y, label, st) || s.free(p.X-1-w, p.Y, label, st) {
+				return
+			}
+		}
 	}
 }
 
-// free writes only where nothing stands yet.
-func (s *scene) free(x, y int, label string, st *style) {
-	for i := range text.Width(label) {
-		if s.r.Get(x+i, y) != " " {
-			return
+// free writes only where nothing stands yet, and says whether it did.
+func (s *scene) free(x, y int, label string, st *style) bool {
+	w := text.Width(label)
+	if x < 0 || x+w > s.r.W || y < 0 || y >= s.r.H {
+		return false
+	}
+	for i := range w + 2 {
+		if s.r.Get(x-1+i, y) != " " {
+			return false
 		}
 	}
 	s.r.Text(x, y, label, st)
+	return true
 }

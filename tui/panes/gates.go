@@ -20,7 +20,8 @@ var doors = []stage.ID{
 
 // drawCorridor draws the API server's gates as doors from left to right. A refused
 // request stops at its door, and the answer runs back below.
-func drawCorridor(r ui.Region, s *scene, _ box) {
+func drawCorridor(r ui.Region, s *scene, b box) {
+	r = s.r.At(b.q.Inset(1)) // every column counts here
 	t := s.t
 	states := s.f.Stages()
 	gap := 1
@@ -65,12 +66,18 @@ func drawCorridor(r ui.Region, s *scene, _ box) {
 			if h.Bad() {
 				st = t.Fail
 			}
-			r.TextCenter(x-gap, y+4, w+2*gap-1, doorWord(h), st)
+			wy, ww := y+4, w+2*gap-1
+			if r.H > y+6 { // two rows in turn: longer words have room
+				wy, ww = y+4+i%2, 2*w-1
+			}
+			word := text.Truncate(doorWord(h), ww)
+			wx := min(max(x+(w-text.Width(word))/2, 0), r.W-text.Width(word))
+			r.Text(wx, wy, word, st)
 		}
 		x += w + gap
 	}
 	if refused >= 0 && r.H > y+5 {
-		s.answerBack(r, (r.W-total)/2, (r.W-total)/2+refused*(w+gap)+w/2, y+5)
+		s.answerBack(r, (r.W-total)/2, (r.W-total)/2+refused*(w+gap)+w/2, min(y+6, r.H-1))
 	}
 }
 

@@ -49,13 +49,13 @@ func drawPodInside(r ui.Region, s *scene, _ box) {
 		x = r.Text(x, 0, part.word, ws)
 		switch part.id {
 		case stage.Volumes:
-			x = r.Text(x, 0, fmt.Sprintf(" %d", len(p.Spec.Volumes)), t.Dim)
+			if r.W > 60 {
+				x = r.Text(x, 0, fmt.Sprintf(" %d", len(p.Spec.Volumes)), t.Dim)
+			}
 		case stage.Sandbox:
 			if p.Status.PodIP != "" {
 				x = r.Text(x, 0, " "+p.Status.PodIP, t.Dim)
 			}
-		case stage.Image:
-			x = s.drawPull(r, x, states[part.id])
 		}
 		x += 3
 	}
@@ -84,29 +84,57 @@ func (s *scene) volumeNames(r ui.Region, p *corev1.Pod) {
 	}
 }
 
-// drawPull draws the image's layers as they arrive.
-func (s *scene) drawPull(r ui.Region, x int, st frame.State) int {
+// drawImages draws the images that the Pod's containers are made from: blueprints, outside
+// of the Pod, with their layers as they arrive.
+func drawImages(r ui.Region, s *scene, _ box) {
 	t := s.t
+	p := s.f.FocusPod()
+	r.TextMax(0, 0, r.W, s.f.Cat.T("box.image"), t.Dim)
+	if p == nil {
+		return
+	}
+	y := 1
+	for _, c := range p.Spec.Containers {
+		if y >= r.H {
+			return
+		}
+		x := r.Text(0, y, t.Glyph.Blueprint+" ", t.Now)
+		r.TextMax(x, y, r.W-x, c.Image, t.Text)
+		y++
+	}
 	pull, h, ok := frame.Last[trace.Pull](s.f, nil)
-	if !ok || pull.Layers == 0 {
-		return x
+	state := s.f.PodStages()[stage.Image]
+	switch {
+	case state == frame.Todo:
+		r.TextMax(2, y, r.W-2, s.f.Cat.T("box.notYet"), t.Line)
+		return
+	case state == frame.Failed || state == frame.Retry:
+		g, st := mark(t, state)
+		r.TextMax(2, y, r.W-2, g+" "+lastReason(s.f, stage.Image), st)
+		return
+	case !ok || pull.Layers == 0:
+		return
 	}
 	n := pull.Layers
-	if st == frame.Here && h.Outcome == trace.Waiting || h.Reason == "Pulling" {
+	if h.Outcome == trace.Waiting {
 		n = pull.Cached
 	}
-	if h.Bad() || st == frame.Failed {
-		n = pull.Cached
-	}
-	w := min(pull.Layers, 8)
+	w := min(pull.Layers, max(r.W-2, 1))
 	full := n * w / pull.Layers
-	x = r.Text(x+1, 0, strings.Repeat(t.Glyph.LayerFull, full), t.OK)
-	x = r.Text(x, 0, strings.Repeat(t.Glyph.LayerEmpty, w-full), t.Line)
-	note := s.f.Cat.T("box.layers", "n", n, "m", pull.Layers, "c", pull.Cached)
-	if x+1+text.Width(note) <= r.W {
-		x = r.Text(x+1, 0, note, t.Dim)
+	x := r.Text(2, y, strings.Repeat(t.Glyph.LayerFull, full), t.OK)
+	r.Text(x, y, strings.Repeat(t.Glyph.LayerEmpty, w-full), t.Line)
+	for i, l := range text.Wrap(s.f.Cat.T("box.layers", "n", n, "m", pull.Layers, "c", pull.Cached), r.W-2) {
+		r.TextMax(2, y+1+i, r.W-2, l, t.Dim)
 	}
-	return x
+}
+
+func lastReason(f *frame.Frame, id stage.ID) string {
+	for i := len(f.Hops) - 1; i >= 0; i-- {
+		if f.Hops[i].Stage == id && f.Hops[i].Reason != "" {
+			return f.Hops[i].Reason
+		}
+	}
+	return ""
 }
 
 // containers draws each container as a box, side by side.

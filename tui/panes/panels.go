@@ -324,7 +324,10 @@ func Hops(r ui.Region, t *theme, f *frame.Frame) int {
 		if h.Outcome != trace.OK {
 			line = strings.TrimSpace(h.Verb + " " + firstOf(h.Reason, h.Message))
 		}
-		r.TextMax(x, i, r.W-x, line, ws)
+		end := r.TextMax(x, i, min(r.W-x, 34), line, ws)
+		if r.W > 80 && h.Message != "" {
+			r.TextMax(max(end, x+32)+2, i, r.W-max(end, x+32)-2, h.Message, t.Line)
+		}
 	}
 	return min(len(f.Hops), r.H)
 }

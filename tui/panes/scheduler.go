@@ -133,21 +133,31 @@ func DrawCycle(r ui.Region, t *theme, f *frame.Frame) {
 		r.TextMax(0, 0, r.W, f.Cat.T("box.notYet"), t.Line)
 		return
 	}
-	scored := false
-	for _, n := range c.Nodes {
-		scored = scored || len(n.Scores) > 0
-	}
-	if scored && h.Stage != stage.Filter {
+	if hasScores(c, h) {
 		drawScores(r, t, f, c)
 		return
 	}
-	cur, _ := f.Hop()
-	drawMatrix(r, t, f, c, cur)
+	drawMatrix(r, t, f, c)
+}
+
+func hasScores(c trace.SchedulingCycle, h trace.Hop) bool {
+	for _, n := range c.Nodes {
+		if len(n.Scores) > 0 {
+			return h.Stage != stage.Filter
+		}
+	}
+	return false
+}
+
+// scored reports whether the newest table is one of scores.
+func scored(f *frame.Frame) bool {
+	c, h, ok := cycle(f)
+	return ok && hasScores(c, h)
 }
 
 // drawMatrix has a row for each plugin that said something worth a row, a column for
 // each node.
-func drawMatrix(r ui.Region, t *theme, f *frame.Frame, c trace.SchedulingCycle, cur trace.Hop) {
+func drawMatrix(r ui.Region, t *theme, f *frame.Frame, c trace.SchedulingCycle) {
 	rows := matrixRows(c, max(r.H-2, 1))
 	lw := 0
 	for _, i := range rows {
@@ -192,6 +202,27 @@ func drawMatrix(r ui.Region, t *theme, f *frame.Frame, c trace.SchedulingCycle, 
 	}
 	if rest := len(c.Plugins) - len(rows); rest > 0 && y < r.H {
 		r.TextMax(0, y, r.W, f.Cat.T("object.more", "n", rest)+" "+t.Glyph.Done, t.Line)
+		y++
+	}
+	matrixReasons(r, t, c, y+1, cw-3)
+}
+
+// matrixReasons writes below the table what did not fit into its cells.
+func matrixReasons(r ui.Region, t *theme, c trace.SchedulingCycle, y, cell int) {
+	nw := 0
+	for _, n := range c.Nodes {
+		nw = max(nw, text.Width(n.Node))
+	}
+	for _, n := range c.Nodes {
+		for _, v := range n.Status {
+			if v == "" || v == "-" || text.Width(v) <= cell || y >= r.H {
+				continue
+			}
+			r.Text(0, y, text.Pad(n.Node, nw), t.Dim)
+			x := r.Text(nw+2, y, t.Glyph.Failed+" ", t.FailStrong)
+			r.TextMax(x, y, r.W-x, v, t.Fail)
+			y++
+		}
 	}
 }
 

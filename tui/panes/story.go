@@ -159,7 +159,11 @@ func detail(r ui.Region, t *theme, f *frame.Frame, y int, h trace.Hop) int {
 		}
 		y++
 	case trace.Pull:
-		note := f.Cat.T("box.layers", "n", d.Layers, "m", d.Layers, "c", d.Cached)
+		n := d.Layers
+		if h.Outcome != trace.OK {
+			n = d.Cached
+		}
+		note := f.Cat.T("box.layers", "n", n, "m", d.Layers, "c", d.Cached)
 		r.TextMax(0, y, r.W, t.Glyph.Blueprint+" "+d.Image+"  "+size(d.SizeBytes), t.Text)
 		r.TextMax(2, y+1, r.W-2, note, t.Dim)
 		y += 2
@@ -239,11 +243,16 @@ func Duration(d time.Duration) string {
 
 // Scrolled draws a panel of any length into r from row skip on and returns the number
 // of rows there are in all.
-func Scrolled(r ui.Region, t *theme, skip int, draw func(ui.Region) int) int {
+//
+// With air, a text that is short enough has an empty row above it.
+func Scrolled(r ui.Region, t *theme, skip int, air bool, draw func(ui.Region) int) int {
 	const rowsMax = 400
 	c := ui.NewCanvas(r.W, rowsMax)
 	n := min(draw(c.All()), rowsMax)
 	skip = min(max(skip, 0), max(n-r.H, 0))
+	if n < r.H-1 && air {
+		skip = -1
+	}
 	r.Blit(c, skip)
 	if skip > 0 {
 		r.TextRight(r.W, 0, t.Glyph.Up, t.Dim)

@@ -20,7 +20,13 @@ func Badges(r ui.Region, t *theme, f *frame.Frame) {
 	states := f.Steps()
 	steps := stage.Steps()
 	cur, _ := f.Hop()
-	for _, mode := range []func(stage.Step) string{f.Cat.StepShort, func(stage.Step) string { return "" }} {
+	numbered := func(s stage.Step) string { // words for the ten steps only
+		if s == "0" || s == "C" || s == "L" {
+			return ""
+		}
+		return f.Cat.StepShort(s)
+	}
+	for _, mode := range []func(stage.Step) string{f.Cat.StepShort, numbered, func(stage.Step) string { return "" }} {
 		w := 1
 		for _, s := range steps {
 			w += badgeWidth(string(s), mode(s)) + 1
@@ -63,7 +69,11 @@ func badge(r ui.Region, t *theme, x int, s stage.Step, word string, st frame.Sta
 	}
 	x = r.Text(x, 0, string(s), ns)
 	if word != "" {
-		x = r.Text(x+1, 0, word, ws)
+		if here {
+			x = r.Text(r.Text(x, 0, " ", ns), 0, word, ns) // the whole badge
+		} else {
+			x = r.Text(x+1, 0, word, ws)
+		}
 		return r.Text(x+1, 0, g, gs)
 	}
 	return r.Text(x, 0, g, gs)

@@ -49,6 +49,16 @@ func (c *Canvas) release(i int) {
 	}
 }
 
+// Translate replaces single characters everywhere: what the ASCII glyph set needs for
+// characters that stand in texts.
+func (c *Canvas) Translate(to map[string]string) {
+	for i := range c.cells {
+		if s, ok := to[c.cells[i].s]; ok {
+			c.cells[i].s = s
+		}
+	}
+}
+
 // Lines returns the rows, each exactly W cells wide, with styles.
 func (c *Canvas) Lines() []string {
 	out := make([]string, c.H)

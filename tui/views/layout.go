@@ -33,22 +33,26 @@ type Rects struct {
 	LogRule, TruthRule  int   // rows with a line across one half, 0 for none
 }
 
-// Layout computes the rectangles for a terminal of w×h cells.
-func Layout(w, h int) Rects {
+// Layout computes the rectangles for a terminal of w×h cells. A wide panel has more than
+// half of the screen: kubectl's tables want it.
+func Layout(w, h int, wide bool) Rects {
 	if w >= 100 && h >= 26 {
-		return sideBySide(w, h)
+		return sideBySide(w, h, wide)
 	}
 	return stacked(w, h)
 }
 
-func sideBySide(w, h int) Rects {
+func sideBySide(w, h int, wide bool) Rects {
 	l := Rects{Side: true}
 	l.Header = ui.Rect{X: 0, Y: 0, W: w, H: 1}
 	body := h - 6
 	pw := min(max(w*33/100, 38), 66)
+	if wide {
+		pw = max(pw, min(w*56/100, 100))
+	}
 	l.Split = w - pw - 1
 	l.Rules = []int{1, h - 4}
-	l.Diagram = ui.Rect{X: 0, Y: 2, W: l.Split, H: body}
+	l.Diagram = ui.Rect{X: 0, Y: 2, W: l.Split - 1, H: body}
 	l.Panel = ui.Rect{X: l.Split + 2, Y: 2, W: pw - 2, H: body}
 	if body >= 42 {
 		lh := min(body-34, 16)

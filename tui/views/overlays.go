@@ -27,11 +27,11 @@ func Help(r ui.Region, t *theme.Theme, cat *i18n.Catalog, groups []HelpGroup) {
 	if r.W < 76 {
 		colW = 28
 	}
-	h := min(rows/cols+5, r.H-2)
+	h := min(rows/cols+6, r.H)
 	in := ui.Overlay(r, t, cols*colW+4, h, cat.T("help.title"))
 	x, y := 0, 1
 	for _, g := range groups {
-		if y > 1 && y+len(g.Keys)+1 > in.H {
+		if x == 0 && y-1 >= rows/cols {
 			x, y = x+colW, 1
 		}
 		in.Text(x, y, g.Title, t.Dim)
@@ -96,7 +96,7 @@ func (p *Faults) Chosen() (FaultItem, bool) {
 
 // Draw draws the palette.
 func (p *Faults) Draw(r ui.Region, t *theme.Theme, cat *i18n.Catalog) {
-	in := ui.Overlay(r, t, min(r.W-4, 92), min(r.H-4, 26), cat.T("fault.title"))
+	in := ui.Overlay(r, t, min(r.W-4, 92), min(r.H-4, max(len(p.Items)+7, 12)), cat.T("fault.title"))
 	p.Edit.Draw(in, t, 0, cat.T("fault.search")+" ", t.Dim, t.Text, true)
 	in.HLine(0, 1, in.W, t.Glyph.Box.H, t.Line)
 	m := p.Matches()

@@ -17,14 +17,14 @@ const (
 	TabObject
 	TabEvents
 	TabKubectl
+	TabWhy
 	TabRequest
 	TabGrid
-	TabWhy
 	TabHops
 	tabs
 )
 
-var tabKeys = [tabs]string{"story", "object", "events", "kubectl", "request", "grid", "why", "hops"}
+var tabKeys = [tabs]string{"story", "object", "events", "kubectl", "why", "request", "grid", "hops"}
 
 // Tabs returns how many tabs there are.
 func Tabs() int { return tabs }
@@ -53,7 +53,7 @@ type Player struct {
 
 // Draw draws the player.
 func (p *Player) Draw(r ui.Region, t *theme.Theme) {
-	l := Layout(r.W, r.H)
+	l := Layout(r.W, r.H, p.Tab == TabKubectl)
 	g := &t.Glyph
 	p.header(r.At(l.Header), t)
 	for i, y := range l.Rules {
@@ -183,7 +183,7 @@ func (p *Player) panel(r ui.Region, t *theme.Theme, side bool) {
 		}
 		return
 	}
-	p.Rows = panes.Scrolled(body, t, p.Scroll, func(r ui.Region) int { return p.tab(r, t, body.H) }) - body.H
+	p.Rows = panes.Scrolled(body, t, p.Scroll, !side, func(r ui.Region) int { return p.tab(r, t, body.H) }) - body.H
 }
 
 func tabsWidth(labels []string) int {

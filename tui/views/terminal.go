@@ -107,12 +107,9 @@ func (m *Terminal) Complete(cands []string) {
 func (m *Terminal) Draw(r ui.Region, t *theme.Theme, cat *i18n.Catalog, focused bool) {
 	rows := r.H - 1
 	hint := ""
-	if focused {
+	if focused && len(m.hints) > 0 {
 		rows--
-		hint = cat.T("terminal.hint")
-		if len(m.hints) > 0 {
-			hint = strings.Join(m.hints, "  ")
-		}
+		hint = strings.Join(m.hints, "  ")
 	}
 	if len(m.lines) == 0 {
 		r.Rich(0, 0, r.W, cat.T("terminal.welcome"), t.Dim, t.Dim, t.Code)
@@ -147,32 +144,81 @@ func (m *Terminal) Draw(r ui.Region, t *theme.Theme, cat *i18n.Catalog, focused 
 
 func (m *Terminal) wrapped(w int) []termLine {
 	var out []termLine
-	table := false
-	for _, l := range m.lines {
-		if l.kind == 1 {
+	for i := 0; i < len(m.lines); {
+		l := m.lines[i]
+		switch {
+		case l.kind == 1:
 			out = append(out, termLine{"$ " + l.s, 1})
-			table = false
+		case tableHead(l.s):
+			j := i
+			for j < len(m.lines) && m.lines[j].kind == 0 && m.lines[j].s != "" {
+				j++
+			}
+			out = append(out, squeeze(m.lines[i:j], w)...)
+			i = j
 			continue
+		default:
+			for _, s := range text.Wrap(strings.ReplaceAll(l.s, "\t", "    "), w) {
+				out = append(out, termLine{s, l.kind})
+			}
 		}
-		if strings.HasPrefix(l.s, "NAME ") || strings.HasPrefix(l.s, "NAMESPACE ") || strings.HasPrefix(l.s, "LAST SEEN") {
-			table = true
-		}
-		if table && l.s != "" {
-			out = append(out, termLine{squeeze(l.s, w), l.kind})
-			continue
-		}
-		for _, s := range text.Wrap(strings.ReplaceAll(l.s, "\t", "    "), w) {
-			out = append(out, termLine{s, l.kind})
-		}
+		i++
 	}
 	return out
 }
 
-// squeeze takes the third space out of every gap of a table's line that is too wide:
-// kubectl puts three between columns. The columns stay aligned.
-func squeeze(s string, w int) string {
-	if text.Width(s) <= w {
-		return s
+// tableHead reports whether a line is the heading of one of kubectl's tables.
+func tableHead(s string) bool {
+	return s != "" && strings.Contains(s, "   ") && s == strings.ToUpper(s) && s[0] >= 'A' && s[0] <= 'Z'
+}
+
+// squeeze narrows the gaps between the columns of a table that is too wide: three
+// spaces become two, then one. Columns stay aligned.
+func squeeze(lines []termLine, w int) []termLine {
+	rows := make([][]rune, len(lines))
+	width := 0
+	for i, l := range lines {
+		rows[i] = []rune(l.s)
+		width = max(width, len(rows[i]))
 	}
-	return strings.ReplaceAll(s, "   ", "  ")
+	blank := func(x int) bool {
+		for _, r := range rows {
+			if x < len(r) && r[x] != ' ' {
+				return false
+			}
+		}
+		return true
+	}
+	keep := make([]bool, width)
+	over := width - w
+	for x := range keep {
+		keep[x] = true
+	}
+	for pass := 0; pass < 2 && over > 0; pass++ {
+		run := 0
+		for x := 0; x < width && over > 0; x++ {
+			if !blank(x) {
+				run = 0
+				continue
+			}
+			if !keep[x] {
+				continue
+			}
+			if run++; run > 2-pass {
+				keep[x] = false
+				over--
+			}
+		}
+	}
+	out := make([]termLine, len(lines))
+	for i, r := range rows {
+		var b strings.Builder
+		for x, c := range r {
+			if keep[x] {
+				b.WriteRune(c)
+			}
+		}
+		out[i] = termLine{b.String(), lines[i].kind}
+	}
+	return out
 }
