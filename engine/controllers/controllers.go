@@ -73,6 +73,7 @@ var registry = []entry{
 	{"endpointslice", "endpointslice-controller", "endpoint-slice-controller", newEndpointSlices},
 	{"endpoint", "endpoint-controller", "endpoint-controller", newEndpoints},
 	{"daemonset", "daemon-set-controller", "daemonset-controller", newDaemonSets},
+	{"statefulset", "statefulset-controller", "statefulset-controller", newStatefulSets},
 	{"disruption", "disruption-controller", "controllermanager", newDisruption},
 	{"clusterrole-aggregation", "clusterrole-aggregation-controller", "clusterrole-aggregation-controller", newAggregation},
 	{"serviceaccount", "service-account-controller", "service-account-controller", newServiceAccounts},

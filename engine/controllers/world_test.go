@@ -152,9 +152,15 @@ func (n *nodes) act(l later) {
 			}
 		}
 	case "end":
+		if p.DeletionTimestamp == nil {
+			return // a namesake that came after it
+		}
 		zero := int64(0)
 		n.cl.Delete(kube.Pods, ns, name, &metav1.DeleteOptions{GracePeriodSeconds: &zero}, nil)
 	case "run":
+		if p.Status.Phase != corev1.PodPending || p.Spec.NodeName == "" {
+			return
+		}
 		p = p.DeepCopy()
 		now := metav1.NewTime(n.k.Now().Wall()).Rfc3339Copy()
 		ready := corev1.ConditionTrue
