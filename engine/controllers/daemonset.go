@@ -229,7 +229,7 @@ func (s *daemonSync) apply(missing []string, excess []*corev1.Pod) error {
 	}
 	s.hop(trace.Hop{
 		Verb: "reconcile DaemonSet " + s.ds.Name, Object: ref("DaemonSet", s.ds),
-		Message: fmt.Sprintf("DaemonSet %s wants a Pod on every node that fits: %d nodes lack one, %d Pods are to go", s.ds.Name, len(missing), len(excess)),
+		Message: fmt.Sprintf("DaemonSet %s wants a Pod on every node that fits: create %d, delete %d", s.ds.Name, len(missing), len(excess)),
 	})
 	generation, err := daemonutil.GetTemplateGeneration(s.ds)
 	if err != nil {

@@ -106,8 +106,8 @@ func (s *rollout) createReplicaSet(old []*appsv1.ReplicaSet, revision string) (*
 	n := *rs.Spec.Replicas
 	s.hop(trace.Hop{
 		Verb: fmt.Sprintf("reconcile Deployment %s", d.Name), Object: ref("Deployment", d),
-		Message: fmt.Sprintf("Deployment %s wants %d replicas and no ReplicaSet has its Pod template (revision %s): create ReplicaSet %s with %d replicas",
-			d.Name, *d.Spec.Replicas, revision, rs.Name, n),
+		Message: fmt.Sprintf("Deployment %s wants %s and no ReplicaSet has its Pod template (revision %s): create ReplicaSet %s with %s",
+			d.Name, count(int(*d.Spec.Replicas), "replica"), revision, rs.Name, count(int(n), "replica")),
 	})
 	ans, err := s.do(create(rs.DeepCopy()))
 	switch {
@@ -277,8 +277,8 @@ func (s *rollout) scaleReplicaSet(rs *appsv1.ReplicaSet, to int32, force bool) (
 	if from != to {
 		s.hop(trace.Hop{
 			Verb: fmt.Sprintf("reconcile ReplicaSet %s %d→%d", rs.Name, from, to), Object: ref("Deployment", d),
-			Message: fmt.Sprintf("Deployment %s wants %d replicas (at most %d Pods, at least %d available during a rollout); ReplicaSet %s has %d, %d of them available: set it to %d",
-				d.Name, *d.Spec.Replicas, most, *d.Spec.Replicas-deploymentutil.MaxUnavailable(*d), rs.Name, from, rs.Status.AvailableReplicas, to),
+			Message: fmt.Sprintf("Deployment %s wants %s (at most %s, at least %d available during a rollout); ReplicaSet %s has %d, %d of them available: set it to %d",
+				d.Name, count(int(*d.Spec.Replicas), "replica"), count(int(most), "Pod"), *d.Spec.Replicas-deploymentutil.MaxUnavailable(*d), rs.Name, from, rs.Status.AvailableReplicas, to),
 		})
 	}
 	ans, err := s.do(update(scaled))

@@ -279,7 +279,7 @@ func describeEndpoints(in endpointSliceInput, e *discoveryv1.EndpointSlice) stri
 		return "no Pod matches, no endpoints"
 	}
 	if len(e.Endpoints) == 0 {
-		return fmt.Sprintf("%d Pods match, none has an IP address yet", len(in.Pods))
+		return fmt.Sprintf("%s selected, none with an IP address yet", count(len(in.Pods), "Pod"))
 	}
 	parts := make([]string, len(e.Endpoints))
 	for i, ep := range e.Endpoints {

@@ -9,12 +9,14 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	nodetopology "k8s.io/component-helpers/node/topology"
 
 	"podwalk/engine/client"
 	"podwalk/engine/kernel"
+	"podwalk/engine/kube"
 	"podwalk/engine/stage"
 	"podwalk/engine/trace"
 )
@@ -23,9 +25,6 @@ import (
 // gets the condition Ready=Unknown and the taints of an unreachable node, and its Pods
 // are marked not Ready. It also turns conditions into NoSchedule taints. Upstream:
 // pkg/controller/nodelifecycle.
-//
-// Left out: the double check of a lease past the cache, which guards against informers
-// that fell behind.
 type nodeLifecycle struct {
 	a      *actor
 	nodes  *client.Cache[*corev1.Node]
@@ -128,6 +127,7 @@ type monitorInput struct {
 // silentNode is a node that has just been silent for too long.
 type silentNode struct {
 	Node     *corev1.Node
+	Lease    string // its lease's resourceVersion as the cache has it
 	Silence  time.Duration
 	WasReady bool
 	Pods     []*corev1.Pod // on it
@@ -142,7 +142,7 @@ func (c *nodeLifecycle) monitor() any {
 		status, silence := c.observe(n)
 		before := readyCondition(n)
 		if silence > 0 && (before == nil || before.Status != corev1.ConditionUnknown) {
-			in.Silent = append(in.Silent, silentNode{n, silence, before != nil && before.Status == corev1.ConditionTrue, c.podsOn(n.Name)})
+			in.Silent = append(in.Silent, silentNode{n, c.leaseVersion(n.Name), silence, before != nil && before.Status == corev1.ConditionTrue, c.podsOn(n.Name)})
 		}
 		z := nodetopology.GetZoneKey(n)
 		if _, excluded := n.Labels["node.kubernetes.io/exclude-disruption"]; !excluded {
@@ -214,6 +214,26 @@ func (c *nodeLifecycle) observe(n *corev1.Node) (status corev1.ConditionStatus, 
 	return status, 0
 }
 
+func (c *nodeLifecycle) leaseVersion(node string) string {
+	if l, ok := c.leases.Get(corev1.NamespaceNodeLease, node); ok {
+		return l.ResourceVersion
+	}
+	return ""
+}
+
+// confirmed asks for a node's lease past the cache: it may be the cache that fell behind,
+// or the API server that cannot be reached.
+func confirmed(r *run, s silentNode) (bool, error) {
+	ans, err := r.do(get(kube.Leases, corev1.NamespaceNodeLease, s.Node.Name))
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	}
+	return kube.Meta(ans.Object).GetResourceVersion() == s.Lease, nil
+}
+
 func readyCondition(n *corev1.Node) *corev1.NodeCondition {
 	for i := range n.Status.Conditions {
 		if n.Status.Conditions[i].Type == corev1.NodeReady {
@@ -252,6 +272,9 @@ func (c *nodeLifecycle) writeHealth(r *run, in monitorInput) error {
 }
 
 func (c *nodeLifecycle) markUnknown(r *run, s silentNode) error {
+	if silent, err := confirmed(r, s); err != nil || !silent {
+		return err
+	}
 	n := s.Node.DeepCopy()
 	setUnknown(n, r.now())
 	r.hop(trace.Hop{

@@ -193,7 +193,7 @@ func (c *replicaSets) manage(r *run, rs *appsv1.ReplicaSet, active, related []*c
 	if have < want {
 		r.hop(trace.Hop{
 			Verb: verb, Object: ref("ReplicaSet", rs),
-			Message: fmt.Sprintf("ReplicaSet %s wants %d Pods and has %d: create %d", rs.Name, want, have, diff),
+			Message: fmt.Sprintf("ReplicaSet %s wants %s and has %d: create %d", rs.Name, count(want, "Pod"), have, diff),
 		})
 		return createPods(r, rs, diff, func() *corev1.Pod {
 			pod, _ := upstream.GetPodFromTemplate(&rs.Spec.Template, rs, metav1.NewControllerRef(rs, replicaSetKind))
@@ -203,7 +203,7 @@ func (c *replicaSets) manage(r *run, rs *appsv1.ReplicaSet, active, related []*c
 	}
 	r.hop(trace.Hop{
 		Verb: verb, Object: ref("ReplicaSet", rs),
-		Message: fmt.Sprintf("ReplicaSet %s wants %d Pods and has %d: delete %d", rs.Name, want, have, diff),
+		Message: fmt.Sprintf("ReplicaSet %s wants %s and has %d: delete %d", rs.Name, count(want, "Pod"), have, diff),
 	})
 	return deletePods(r, rs, podsToDelete(active, related, diff, r.now()))
 }

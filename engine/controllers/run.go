@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,6 +164,14 @@ func patch(obj kube.Object, pt types.PatchType, body []byte) wire.Request {
 	req := about(wire.Patch, obj)
 	req.Object, req.PatchType, req.MediaType, req.Body = nil, pt, string(pt), body
 	return req
+}
+
+// count is a number with its noun: "1 Pod", "3 Pods".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // ref names an object in a hop.

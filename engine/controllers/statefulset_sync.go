@@ -49,7 +49,7 @@ func (s *statefulSync) act(members, condemned []*corev1.Pod) error {
 	}
 	for i, p := range condemned {
 		if p.DeletionTimestamp == nil && (!ordered || s.available(p) || i == len(condemned)-1) {
-			if err := s.delete(p, fmt.Sprintf("StatefulSet %s wants %d replicas", s.set.Name, *s.set.Spec.Replicas)); err != nil {
+			if err := s.delete(p, fmt.Sprintf("StatefulSet %s wants %s", s.set.Name, count(int(*s.set.Spec.Replicas), "replica"))); err != nil {
 				return err
 			}
 		}
@@ -106,7 +106,7 @@ func (s *statefulSync) create(n int) error {
 	}
 	s.hop(trace.Hop{
 		Verb: "reconcile StatefulSet " + s.set.Name, Object: ref("StatefulSet", s.set),
-		Message: fmt.Sprintf("StatefulSet %s wants %d replicas and has no %s: create it", s.set.Name, *s.set.Spec.Replicas, pod.Name),
+		Message: fmt.Sprintf("StatefulSet %s wants %s and has no %s: create it", s.set.Name, count(int(*s.set.Spec.Replicas), "replica"), pod.Name),
 	})
 	if err := s.makeClaims(n, pod); err != nil {
 		s.told("Create", "Pod "+pod.Name, "", err)

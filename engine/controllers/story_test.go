@@ -43,6 +43,7 @@ import (
 //	label-first      change the label app of the first Pod
 //	endpoints        the EndpointSlices
 //	in NAMESPACE     where the following commands look
+//	break, repair POINT  switch a fault point
 //	stop, start      the controller manager
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -125,6 +126,10 @@ func (s *story) command(d *datadriven.TestData) string {
 		s.w.refuse.message = strings.TrimSpace(d.Input)
 	case "nodes":
 		s.nodes(opt)
+	case "break":
+		_ = s.w.board.Set(fault.Point(args[0]), "")
+	case "repair":
+		s.w.board.Clear(fault.Point(args[0]))
 	case "stop":
 		_ = s.w.board.Set(fault.ControllerManagerStopped, "")
 	case "start":

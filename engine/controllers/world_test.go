@@ -99,6 +99,9 @@ func (n *nodes) Handle(ev kernel.Event) {
 				n.beat(name)
 			}
 		}
+		for _, p := range n.pods.List("") {
+			n.changed(p) // what was asked for in vain is asked for again
+		}
 		n.k.Send("nodes", 10*time.Second, beat{})
 	case later:
 		n.act(e)
