@@ -204,7 +204,7 @@ func (e *Engine) Switch(s scenario.Switch) error {
 // rather than look when they next have something to do.
 func (e *Engine) flip(s scenario.Switch) {
 	p := fault.Point(s.Point)
-	if s.Off {
+	if s.Clear {
 		e.board.Clear(p)
 	} else {
 		_ = e.board.Set(p, s.Value) // Switch has checked the name

@@ -18,7 +18,7 @@ import (
 // Shell runs kubectl against a timeline.
 type Shell interface {
 	// Kubectl runs one command line, with or without the word kubectl.
-	Kubectl(line string) (Output, error)
+	Kubectl(line string) (stdout, stderr string, code int)
 	Close() error
 }
 
@@ -109,7 +109,8 @@ func (r *Run) kubectl(line string) (Output, error) {
 	if r.shell == nil {
 		return Output{}, fmt.Errorf("this run has no kubectl")
 	}
-	return r.shell.Kubectl(line)
+	stdout, stderr, code := r.shell.Kubectl(line)
+	return Output{stdout, stderr, code}, nil
 }
 
 // Play carries out steps, one after the other. What the cluster refuses is part of the

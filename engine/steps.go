@@ -20,10 +20,6 @@ import (
 	"podwalk/engine/scenario"
 )
 
-// RunKubectl runs one kubectl command line against the cluster and returns its exit code
-// and what it wrote to stderr; package kubectl makes one.
-type RunKubectl func(line string) (code int, stderr string)
-
 // Play carries out one step of a scenario. namespace is that of the kubeconfig's
 // context. A request that the cluster refuses is no error: it is part of the story.
 func (e *Engine) Play(s scenario.Step, namespace string) error {

@@ -171,6 +171,7 @@ func ready(pod *corev1.Pod) bool {
 // failure in its part of the way, or, where nobody refused, whoever did not act.
 func (e *Engine) blame(ref trace.Ref, pod *corev1.Pod) Verdict {
 	h, found := e.lastBad(ref)
+	h = e.rootOf(h)
 	switch {
 	case found && (pod.Spec.NodeName != "" || stage.StepOf(h.Stage) == "5"):
 		return verdictOf(h, ref)
@@ -185,6 +186,26 @@ func (e *Engine) blame(ref trace.Ref, pod *corev1.Pod) Verdict {
 		return Verdict{Stage: stage.NodeWatch, Object: ref} // no kubelet has noticed it
 	}
 	return verdictOf(w, ref) // it stands where it was seen last
+}
+
+// rootOf goes back from a bad hop to the first one of the same step that led to it: a
+// PostFilter that finds no victims is there because Filter found no node.
+func (e *Engine) rootOf(h trace.Hop) trace.Hop {
+	root := h
+	for at := h; at.Cause != 0; {
+		c, ok := e.log.Get(at.Cause)
+		if !ok || c.Object != h.Object || c.Step() != h.Step() {
+			break
+		}
+		if c.Bad() {
+			root = c
+		}
+		at = c
+	}
+	if root.Stage != h.Stage {
+		root.Reason, root.Message = h.Reason, h.Message // the words that an administrator sees
+	}
+	return root
 }
 
 func (e *Engine) lastBad(ref trace.Ref) (trace.Hop, bool) {

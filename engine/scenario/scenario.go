@@ -103,7 +103,8 @@ type Patch struct {
 type Switch struct {
 	Point string `json:"point"`
 	Value string `json:"value,omitempty"`
-	Off   bool   `json:"off,omitempty"`
+	// Clear turns it off.
+	Clear bool `json:"clear,omitempty"`
 }
 
 // Duration reads and writes "90s".
