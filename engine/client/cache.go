@@ -112,6 +112,14 @@ func (c *Cache[T]) Reset() {
 	c.state.objects = btree.Map[string, T]{}
 }
 
+// Forget is Stop for a process that ends: what was cached is gone too, so that after the
+// next Start everything is news.
+func (c *Cache[T]) Forget() {
+	c.Stop()
+	c.state.objects = btree.Map[string, T]{}
+	c.state.Revision = 0
+}
+
 // Synced reports whether the first list has come (and, after a broken watch, that it
 // is up to date again).
 func (c *Cache[T]) Synced() bool { return c.state.Synced }

@@ -34,6 +34,7 @@ type starter interface{ start() }
 
 // stateful is a logic with state beside the caches.
 type stateful interface {
+	forget() // the process ends
 	snapshot() any
 	restore(any)
 }
@@ -84,7 +85,7 @@ type written struct {
 // source is a cache together with what its changes lead to.
 type source interface {
 	start()
-	stop()
+	forget()
 	synced() bool
 	offer(ev any) bool
 	shows(w written) bool
@@ -99,7 +100,7 @@ type watched[T kube.Object] struct {
 }
 
 func (w watched[T]) start()                                { w.Cache.Start() }
-func (w watched[T]) stop()                                 { w.Cache.Stop() }
+func (w watched[T]) forget()                               { w.Forget() }
 func (w watched[T]) synced() bool                          { return w.Cache.Synced() }
 func (w watched[T]) resource() schema.GroupVersionResource { return w.Cache.Resource() }
 func (w watched[T]) snapshot() any                         { return w.Cache.Snapshot() }
@@ -184,7 +185,10 @@ func (a *actor) halt(ev kernel.Event) {
 	if _, check := ev.(revive); check || !a.state.Stopped {
 		if !a.state.Stopped {
 			for _, s := range a.sources {
-				s.stop()
+				s.forget()
+			}
+			if l, ok := a.logic.(stateful); ok {
+				l.forget()
 			}
 			a.q.clear()
 			runs := a.state.RunID

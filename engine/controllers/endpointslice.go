@@ -169,6 +169,8 @@ func (c *endpointSlices) triggerTime(key string, s *corev1.Service, pods []*core
 	return earliest
 }
 
+func (c *endpointSlices) forget() { c.triggers = map[string]triggerTimes{} }
+
 func (c *endpointSlices) snapshot() any { return maps.Clone(c.triggers) }
 
 func (c *endpointSlices) restore(s any) { c.triggers = maps.Clone(s.(map[string]triggerTimes)) }

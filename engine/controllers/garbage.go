@@ -208,6 +208,8 @@ func blocks(o metav1.OwnerReference) bool {
 	return o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion
 }
 
+func (c *garbage) forget() { c.graph = graph{} }
+
 func (c *garbage) snapshot() any { return c.graph.copy() }
 
 func (c *garbage) restore(s any) {

@@ -73,7 +73,7 @@ const (
 )
 
 func newNodeLifecycle(a *actor) logic {
-	c := &nodeLifecycle{a: a, state: nodeLifecycleState{Known: map[string]types.UID{}, Health: map[string]nodeHealth{}, Zones: map[string]zone{}}}
+	c := &nodeLifecycle{a: a, state: newNodeLifecycleState()}
 	c.nodes = watch(a, func(ch client.Change[*corev1.Node]) {
 		if ch.New != nil {
 			a.q.add(nodePrefix + ch.New.Name)
@@ -389,6 +389,12 @@ func taintHop(n *corev1.Node, verb string) trace.Hop {
 		Stage: stage.NodeLifecycle, From: component, To: stage.APIServer, Verb: verb,
 		Object: trace.Ref{Kind: "Node", Name: n.Name}, Message: fmt.Sprintf("Node %s %s", n.Name, state),
 	}
+}
+
+func (c *nodeLifecycle) forget() { c.state = newNodeLifecycleState() }
+
+func newNodeLifecycleState() nodeLifecycleState {
+	return nodeLifecycleState{Known: map[string]types.UID{}, Health: map[string]nodeHealth{}, Zones: map[string]zone{}}
 }
 
 func (c *nodeLifecycle) snapshot() any { return c.state.copy() }

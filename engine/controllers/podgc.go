@@ -161,6 +161,8 @@ func setPodCondition(r *run, p *corev1.Pod, cond corev1.PodCondition) {
 	p.Status.Conditions = append(p.Status.Conditions, cond)
 }
 
+func (c *podGC) forget() { c.quarantine = map[string]kernel.Time{} }
+
 func (c *podGC) snapshot() any { return maps.Clone(c.quarantine) }
 
 func (c *podGC) restore(s any) { c.quarantine = maps.Clone(s.(map[string]kernel.Time)) }

@@ -202,6 +202,8 @@ func (c *taintEviction) markAndDelete(r *run, p *corev1.Pod) error {
 	return err
 }
 
+func (c *taintEviction) forget() { c.scheduled = map[string]kernel.Time{} }
+
 func (c *taintEviction) snapshot() any { return maps.Clone(c.scheduled) }
 
 func (c *taintEviction) restore(s any) { c.scheduled = maps.Clone(s.(map[string]kernel.Time)) }
