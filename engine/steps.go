@@ -72,6 +72,21 @@ func (e *Engine) ApplyManifest(data []byte, namespace string) error {
 	return nil
 }
 
+// CheckManifest reports what kubectl would refuse about a manifest file before it sends
+// anything: broken YAML, something that is no object, a kind that does not exist.
+func CheckManifest(data []byte) error {
+	docs, err := scenario.Documents(data)
+	if err != nil {
+		return err
+	}
+	for _, d := range docs {
+		if _, ok := kube.ByKind(schema.FromAPIVersionAndKind(d.APIVersion, d.Kind)); !ok {
+			return fmt.Errorf("document %d: no matches for kind %q in version %q", d.Index, d.Kind, d.APIVersion)
+		}
+	}
+	return nil
+}
+
 // path is the URL path of a request, as it stands in kubectl -v=8.
 func path(k kube.Kind, namespace, name, subresource string, query url.Values) string {
 	var b strings.Builder

@@ -20,7 +20,7 @@ type Walk struct {
 	Lesson Lesson
 	Run    *engine.Run
 
-	faults Faults
+	faults  Faults
 	at      int
 	target  int // hops that have been told up to here
 	answers map[string]string

@@ -1,0 +1,128 @@
+// Package cli holds podwalk's commands: it reads flags and settings, builds what they
+// ask for, and maps errors to exit codes. 0: all is well; 1: the run failed, as asked to
+// find out; 2: bad input.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"podwalk/assets"
+	"podwalk/engine"
+	"podwalk/engine/kubectl"
+	"podwalk/engine/stage"
+	"podwalk/tui/config"
+	"podwalk/tui/i18n"
+)
+
+// Run is podwalk with its surroundings given; main only passes the real ones.
+func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	words, err := i18n.Load(assets.FS)
+	if err != nil {
+		fmt.Fprintln(stderr, "podwalk: "+err.Error())
+		return 2
+	}
+	c := &command{env: env, stdin: stdin, stdout: stdout, stderr: stderr, bundle: words}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err = root.ExecuteContext(ctx)
+	var code exitCode
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	}
+	fmt.Fprintln(stderr, "podwalk: "+err.Error())
+	var u *usageError
+	if errors.As(err, &u) && u.hint != "" {
+		fmt.Fprintln(stderr, u.hint)
+	}
+	return 2
+}
+
+// command carries the surroundings to the subcommands.
+type command struct {
+	env    []string
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+	bundle *i18n.Bundle
+	cfg    config.Config
+}
+
+func (c *command) words() *i18n.Catalog { return c.bundle.In(i18n.Lang(c.lang())) }
+
+func (c *command) lang() string { return string(c.cfg.Lang) }
+
+// exitCode ends the program with a code when everything has been said.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// usageError is bad input; its text says what to do.
+type usageError struct{ text, hint string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usage(format string, args ...any) error {
+	return &usageError{text: fmt.Sprintf(format, args...)}
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%q takes no arguments, but there is %q; see podwalk %s --help", "podwalk "+cmd.Name(), args[0], cmd.Name())
+	}
+	return nil
+}
+
+func (c *command) root() *cobra.Command {
+	flags := map[string]*string{}
+	root := &cobra.Command{
+		Use:           "podwalk",
+		Short:         "walk one Kubernetes Pod from kubectl run to a serving container",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			given := map[string]string{}
+			for name, v := range flags {
+				if cmd.Flags().Changed(name) {
+					given[name] = *v
+				}
+			}
+			cfg, err := config.Load(config.Source{Flags: given, Env: c.env, Read: os.ReadFile})
+			if err != nil {
+				return usage("%v", err)
+			}
+			c.cfg = cfg
+			return nil
+		},
+	}
+	for name, help := range map[string]string{
+		"config": "settings file", "lang": "language: en or zh-TW", "theme": "theme: auto, dark, light, …",
+		"glyphs": "unicode or ascii", "speed": "speed of the player, 0.25 to 8", "motion": "full or reduced",
+		"seed": "seed of the simulation",
+	} {
+		flags[name] = root.PersistentFlags().String(name, "", help)
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{text: err.Error(), hint: "see " + cmd.CommandPath() + " --help"}
+	})
+	root.AddCommand(c.trace(), c.stages(), c.faults())
+	return root
+}
+
+// newKubectl opens a real kubectl on a timeline.
+func (c *command) newKubectl(t *engine.Timeline, namespace string) (engine.Shell, error) {
+	return kubectl.Over(t.Outside(), kubectl.Config{Namespace: namespace, Client: stage.Kubectl})
+}
