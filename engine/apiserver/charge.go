@@ -35,8 +35,7 @@ func (s *Server) charged(f *flight, res etcd.Result) {
 	case res.OK:
 		f.Charged++
 		s.again(f, gatePersist)
-	case f.Tries < s.cfg.MaxUpdateTries:
-		f.Tries++
+	case s.k.Now().Sub(f.Since) < s.cfg.WriteTimeout:
 		f.Charges, f.Charged = nil, 0
 		s.again(f, gateValidating)
 	default:
