@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/deprecation"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/capabilities"
 
 	"podwalk/engine/kube"
 )
@@ -57,6 +58,7 @@ var aliases = map[schema.GroupVersionResource]schema.GroupVersionResource{
 }
 
 func init() {
+	capabilities.Setup(true, 0) // --allow-privileged, as kubeadm sets it
 	rows := map[string]row{}
 	for _, r := range table {
 		rows[r.resource] = r
