@@ -248,3 +248,19 @@ func TestSameRun(t *testing.T) {
 		t.Error("two runs with the same seed differ")
 	}
 }
+
+// BenchmarkPod is one Pod's life on a cluster: created, bound, Running, deleted, gone.
+func BenchmarkPod(b *testing.B) {
+	c := newCluster(nil, nil)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		name := fmt.Sprintf("p%d", i)
+		c.adm.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nginx:1.27"}}}}, nil)
+		c.run(2 * time.Second)
+		c.adm.Delete(kube.Pods, "default", name, nil, nil)
+		c.run(3 * time.Second)
+		c.got = c.got[:0]
+	}
+}

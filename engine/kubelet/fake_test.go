@@ -196,7 +196,7 @@ func (f *fakeRuntime) Handle(ev kernel.Event) {
 		f.reply(r.ReplyTo, time.Millisecond, cri.Response{Tag: r.Tag, Log: f.logs[r.ContainerID]})
 	case cri.RunPodSandbox:
 		f.n++
-		f.reply(r.ReplyTo, 150*time.Millisecond, cri.Response{Tag: r.Tag, Err: f.sandboxErr, SandboxID: fmt.Sprintf("sandbox-%d", f.n), PodIP: fmt.Sprintf("10.244.1.%d", f.n)})
+		f.reply(r.ReplyTo, 150*time.Millisecond, cri.Response{Tag: r.Tag, Err: f.sandboxErr, SandboxID: fmt.Sprintf("sandbox-%d", f.n), PodIP: fmt.Sprintf("10.244.%d.%d", 1+f.n/250, f.n%250)})
 	case cri.StopPodSandbox:
 		f.reply(r.ReplyTo, 40*time.Millisecond, cri.Response{Tag: r.Tag})
 	case cri.RemovePodSandbox:

@@ -159,7 +159,7 @@ func (kl *Kubelet) probeOnce(w *worker, key probeKey, st *probe, spec *corev1.Co
 	}
 	if st.ID != status.ContainerID {
 		st.ID, st.OnHold = status.ContainerID, false
-		if c.Current.readyID() == status.ContainerID {
+		if c.Current.statusID() == status.ContainerID {
 			c.Current.set(key.Kind, map[string]verdict{"Startup": unknown, "Liveness": success, "Readiness": failure}[key.Kind])
 		}
 	}
@@ -167,7 +167,7 @@ func (kl *Kubelet) probeOnce(w *worker, key probeKey, st *probe, spec *corev1.Co
 		return false
 	}
 	if status.State.Running == nil {
-		if c.Current.readyID() == status.ContainerID {
+		if c.Current.statusID() == status.ContainerID {
 			c.Current.set(key.Kind, failure)
 		}
 		return false
@@ -184,7 +184,8 @@ func (kl *Kubelet) probeOnce(w *worker, key probeKey, st *probe, spec *corev1.Co
 	return true
 }
 
-func (in *instance) readyID() string { return "containerd://" + in.ID }
+// statusID is the instance as a status names it.
+func (in *instance) statusID() string { return "containerd://" + in.ID }
 
 func (in *instance) set(kind string, v verdict) {
 	switch kind {
@@ -311,7 +312,7 @@ func (kl *Kubelet) probed(w *worker, key probeKey, ok bool, output string) {
 	c := w.container(key.Container)
 	before := c.Current.get(key.Kind)
 	reached := st.Run >= threshold
-	if reached && c.Current.readyID() == st.ID {
+	if reached && c.Current.statusID() == st.ID {
 		c.Current.set(key.Kind, got)
 	}
 	changed := reached && before != got

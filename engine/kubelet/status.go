@@ -25,10 +25,10 @@ func (kl *Kubelet) generateStatus(w *worker, over bool) *corev1.PodStatus {
 	if old == nil {
 		old = &pod.Status
 	}
-	s := &corev1.PodStatus{ObservedGeneration: pod.Generation, QOSClass: qos.GetPodQOS(pod)}
 	if w.Rejected {
 		return w.Status
 	}
+	s := &corev1.PodStatus{ObservedGeneration: pod.Generation, QOSClass: qos.GetPodQOS(pod)}
 	if w.PodIP != "" && w.anyEver() || pod.Spec.HostNetwork {
 		ip := w.PodIP
 		if pod.Spec.HostNetwork {
@@ -53,6 +53,8 @@ func (kl *Kubelet) generateStatus(w *worker, over bool) *corev1.PodStatus {
 		s.Reason, s.Message = old.Reason, old.Message
 	}
 	if w.Deadline {
+		// Upstream asks its deadline handler, which tells of it, at each status that it makes.
+		kl.recorder.Event(pod, corev1.EventTypeNormal, "DeadlineExceeded", deadlineMessage)
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, "DeadlineExceeded", deadlineMessage
 	}
 	kl.setProbeResults(w, s, true)

@@ -209,7 +209,6 @@ func (kl *Kubelet) checkDeadline(w *worker) {
 		return
 	}
 	w.Deadline = true
-	kl.recorder.Event(w.Pod, corev1.EventTypeNormal, "DeadlineExceeded", deadlineMessage)
 	kl.hop(w, trace.Hop{Stage: stage.Termination, From: kl.me, To: kl.me, Verb: "activeDeadlineSeconds", Outcome: trace.Failed, Reason: "DeadlineExceeded", Message: deadlineMessage})
 }
 
