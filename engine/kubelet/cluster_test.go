@@ -37,6 +37,7 @@ type cluster struct {
 	rt  *fakeRuntime
 	kl  *Kubelet
 	adm *client.Client
+	brd *fault.Board
 	got []wire.Answer
 }
 
@@ -51,6 +52,7 @@ func newCluster(t *testing.T, change func(*Config)) *cluster {
 	c := &cluster{t: t, k: k, log: trace.New(k)}
 	board := fault.NewBoard()
 	k.Attach("faults", board)
+	c.brd = board
 	net := &fakeNet{k: k, answers: map[string]network.Result{}, listening: map[string]bool{}}
 	k.Register(network.Self, net)
 	store := etcd.New(k, board, etcd.DefaultConfig())
@@ -174,6 +176,32 @@ func TestCluster(t *testing.T) {
 	}
 	if _, ok := c.api.Get(kube.Leases, "kube-node-lease", "node01"); !ok {
 		t.Error("there is no Lease")
+	}
+}
+
+// TestAPIServerDown: what runs goes on without the API server, down to the restart of a
+// container (h05); the status is made up for when it is back.
+func TestAPIServerDown(t *testing.T) {
+	c := newCluster(t, nil)
+	c.create(`{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: nginx}]}}`)
+	c.run(3 * time.Second)
+	if err := c.brd.Set(fault.APIServerStopped, ""); err != nil {
+		t.Fatal(err)
+	}
+	c.run(5 * time.Second)
+	for id := range c.rt.running {
+		c.rt.exit(id, 1, 0)
+	}
+	c.run(30 * time.Second)
+	if len(c.rt.running) != 1 {
+		t.Errorf("%d containers run without the API server", len(c.rt.running))
+	}
+	c.brd.Clear(fault.APIServerStopped)
+	c.run(30 * time.Second)
+	o, _ := c.api.Get(kube.Pods, "default", "web")
+	st := o.(*corev1.Pod).Status.ContainerStatuses[0]
+	if st.RestartCount != 1 || !st.Ready {
+		t.Errorf("afterwards the status says %+v", st)
 	}
 }
 

@@ -59,6 +59,7 @@ type state struct {
 	Began    kernel.Time
 	Stopped  bool
 	Services bool   // the Service cache was started
+	Listed   bool   // and has listed once: enough to go on when the API server is away
 	Seq      uint64 // of requests to the runtime
 	Asked    map[uint64]asked
 	Serving  map[uint64]serving
@@ -233,7 +234,7 @@ func (kl *Kubelet) stop() {
 	if kl.Services {
 		kl.services.Stop()
 	}
-	kl.Services = false
+	kl.Services, kl.Listed = false, false
 	kl.Pulls = nil
 	clear(kl.Asked)
 	clear(kl.Serving)

@@ -73,7 +73,7 @@ func (kl *Kubelet) statusPatched(t statusTag, a wire.Answer) {
 	h := trace.Hop{Stage: stage.Status, From: kl.me, To: stage.APIServer, Verb: "PATCH status", Revision: a.Revision}
 	switch {
 	case err == nil:
-		w.Patched = max(w.Patched, t.Version)
+		w.Patched, w.Untold = max(w.Patched, t.Version), false
 		h.Message = summary(w.Status)
 		if terminal(w.Status.Phase) && w.Status.Phase == corev1.PodFailed {
 			h.Reason = w.Status.Reason
@@ -83,6 +83,7 @@ func (kl *Kubelet) statusPatched(t statusTag, a wire.Answer) {
 		w.Patched = max(w.Patched, t.Version) // the Pod is gone, or another one has its name
 	default:
 		h.Outcome, h.Reason, h.Message = trace.Retry, string(apierrors.ReasonForError(err)), err.Error()
+		h.Background, w.Untold = w.Untold, true // once is enough
 		kl.hop(w, h)
 		kl.k.Send(kl.self, kl.cfg.BackOff, retryStatus{w.UID})
 		return

@@ -108,7 +108,7 @@ func (kl *Kubelet) configure(w *worker) {
 	w.Op.Step = stepConfig
 	spec, _ := w.spec(w.Op.Container)
 	kl.needServices()
-	if !w.Static && !kl.services.Synced() {
+	if !w.Static && !kl.Listed {
 		w.Stage = "services"
 		return
 	}
@@ -118,9 +118,10 @@ func (kl *Kubelet) configure(w *worker) {
 
 // servicesCame lets workers go on that waited for the list of Services.
 func (kl *Kubelet) servicesCame() {
-	if !kl.services.Synced() {
+	if kl.Listed || !kl.services.Synced() {
 		return
 	}
+	kl.Listed = true
 	for _, w := range kl.sorted() {
 		if w.Running && w.Stage == "services" {
 			kl.configure(w)

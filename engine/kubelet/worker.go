@@ -78,6 +78,7 @@ type worker struct {
 	Version  int
 	Patched  int
 	Patching bool
+	Untold   bool // the API server did not take the last one
 	Deleting bool // the final delete was sent
 	Deadline bool // activeDeadlineSeconds has passed
 }
