@@ -44,11 +44,13 @@ type Session struct {
 	Timeline player.Timeline
 	Story    frame.Story    // nil: the general story
 	Exercise views.Exercise // nil: no question to answer
+	Guide    Guide          // nil: the learner goes where he likes
 	Start    int            // cursor to begin at; -1 for before the first hop
 
 	// Faults lists what can be injected; Inject injects at the cursor and returns the run
 	// from there on. Nil where nothing can be broken.
 	Faults func(i18n.Lang) []views.FaultItem
+	// It runs in a command.
 	Inject func(cursor int, id string) (player.Timeline, error)
 
 	// Kubectl runs a command line at the cursor; Complete lists what its last word may
@@ -68,6 +70,23 @@ type Result struct {
 	Failed   bool
 	Timeline player.Timeline // the run from here on; nil if the command changed nothing
 	Hop      int             // the first hop that the command caused, -1 for none
+}
+
+// Guide leads through a run, step by step: a lesson. The story stands still at each step
+// until the learner goes on.
+type Guide interface {
+	// Target returns how many hops have been told at the present step.
+	Target() int
+	// Held says why the lesson does not go on: "answer", "try", or "" where it may.
+	Held() string
+	// Last reports whether this is the last step.
+	Last() bool
+	// Advance goes on to the next step. It may take time: called in a command.
+	Advance() error
+	// Did is told that the learner has run a command.
+	Did()
+	// Panel names the panel's tab for the present step, "" for none.
+	Panel() string
 }
 
 // Options make a Model.

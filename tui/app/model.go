@@ -150,6 +150,18 @@ type kubectlMsg struct {
 	res Result
 }
 
+type injectMsg struct {
+	gen  int
+	item views.FaultItem
+	tl   player.Timeline
+	err  error
+}
+
+type advancedMsg struct {
+	gen int
+	err error
+}
+
 type completeMsg struct {
 	gen   int
 	line  string
@@ -176,11 +188,11 @@ func (m *Model) opened(msg openedMsg) {
 		m.home.Notice = m.cat.T("app.error") + ": " + msg.err.Error()
 		return
 	}
-	m.start(msg.sess)
+	m.Start(msg.sess)
 }
 
-// start shows a session.
-func (m *Model) start(s *Session) {
+// Start shows a session that has been opened already.
+func (m *Model) Start(s *Session) {
 	m.sess = s
 	m.play = player.New(s.Timeline, m.cat, m.set.ReducedMotion)
 	m.play.SetSpeed(m.set.Speed)
@@ -192,6 +204,10 @@ func (m *Model) start(s *Session) {
 	if s.Start >= 0 {
 		m.play.Seek(s.Start)
 		m.play.Arrive()
+	}
+	if s.Guide != nil {
+		m.play.Hold(s.Guide.Target() - 1)
+		m.stepPanel()
 	}
 	if s.Exercise != nil {
 		for _, e := range s.Exercise.Evidence() {

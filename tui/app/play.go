@@ -78,7 +78,11 @@ func (m *Model) moveKey(k string) (tea.Cmd, bool) {
 		return nil, false
 	}
 	forward := Keys.Next.Is(k) || Keys.HopNext.Is(k) || Keys.StepNext.Is(k) || Keys.Play.Is(k) || Keys.End.Is(k)
-	if forward && m.play.Held() {
+	if forward && m.sess.Guide != nil {
+		if cmd, done := m.guided(k); done {
+			return cmd, true
+		}
+	} else if forward && m.play.Held() {
 		m.notice = m.cat.T("quiz.locked")
 		m.show(views.TabStory)
 		return nil, true
@@ -154,7 +158,7 @@ func (m *Model) questionKey(k string) bool {
 
 // refresh asks the story what it says now, and closes or opens the gate of a question.
 func (m *Model) refresh() {
-	if m.play == nil {
+	if m.play == nil || m.busy {
 		return
 	}
 	before := m.passage
@@ -179,6 +183,9 @@ func (m *Model) refresh() {
 		m.held, m.choice = q, 0
 		if q == "" {
 			m.play.Hold(-1)
+			if m.sess.Guide != nil {
+				m.play.Hold(m.sess.Guide.Target() - 1)
+			}
 		} else {
 			m.play.Pause()
 			m.play.Hold(m.play.Cursor())
@@ -317,9 +324,93 @@ func (m *Model) kubectlDone(msg kubectlMsg) {
 	if msg.res.Timeline != nil {
 		m.play.Reset(msg.res.Timeline)
 	}
+	if g := m.sess.Guide; g != nil {
+		g.Did()
+		m.play.Hold(g.Target() - 1)
+		if m.play.Cursor() < g.Target()-1 {
+			m.typing = false
+			m.show(views.TabStory)
+			m.play.Travel(g.Target() - 1)
+		}
+		return
+	}
 	if msg.res.Hop >= 0 {
 		m.play.Seek(msg.res.Hop)
 	}
+}
+
+// guided is what the forward keys do in a lesson: first on to the present step's moment,
+// then on to the next step. done is false where the key has its usual meaning.
+func (m *Model) guided(k string) (cmd tea.Cmd, done bool) {
+	g := m.sess.Guide
+	if at := g.Target() - 1; m.play.Cursor() < at {
+		if Keys.Next.Is(k) {
+			if m.play.Moving() && !m.play.Travelling() {
+				m.play.Arrive()
+				return nil, true
+			}
+			m.play.Pause()
+			m.play.Seek(at)
+			return nil, true
+		}
+		if Keys.Play.Is(k) && !m.play.Playing {
+			m.play.Travel(at)
+			return nil, true
+		}
+		return nil, false
+	}
+	if m.play.Moving() {
+		m.play.Arrive()
+		return nil, true
+	}
+	switch g.Held() {
+	case "answer":
+		m.notice = m.cat.T("quiz.locked")
+		m.show(views.TabStory)
+		return nil, true
+	case "try":
+		m.notice = m.cat.T("quiz.try")
+		m.typing = m.sess.Kubectl != nil
+		return nil, true
+	}
+	if g.Last() {
+		m.notice = m.cat.T("app.end")
+		return nil, true
+	}
+	m.busy = true
+	m.notice = m.cat.T("app.working")
+	gen := m.gen
+	return func() tea.Msg { return advancedMsg{gen, g.Advance()} }, true
+}
+
+func (m *Model) advanced(msg advancedMsg) {
+	if msg.gen != m.gen {
+		return
+	}
+	m.busy, m.notice = false, ""
+	if msg.err != nil {
+		m.notice = m.cat.T("app.error") + ": " + msg.err.Error()
+		return
+	}
+	g := m.sess.Guide
+	m.play.Hold(-1)
+	m.play.Reset(m.sess.Timeline)
+	m.play.Hold(g.Target() - 1)
+	m.held = ""
+	m.zoom, m.scroll = -1, 0
+	m.stepPanel()
+	m.play.Travel(g.Target() - 1)
+}
+
+// stepPanel shows the panel that a lesson's step asks for; where the learner is to type,
+// the terminal stands under the story.
+func (m *Model) stepPanel() {
+	g := m.sess.Guide
+	m.show(views.TabStory)
+	if t, ok := views.TabNamed(g.Panel()); ok {
+		m.show(t)
+	}
+	m.typing = g.Held() == "try" && m.sess.Kubectl != nil
 }
 
 // faultKey is the fault palette's.
@@ -345,7 +436,7 @@ func (m *Model) faultKey(msg tea.KeyMsg) tea.Cmd {
 	case "enter":
 		if it, ok := p.Chosen(); ok {
 			m.over = overlayNone
-			m.inject(it)
+			return m.inject(it)
 		}
 	default:
 		if msg.Type == tea.KeyRunes || msg.Type == tea.KeySpace {
@@ -356,14 +447,27 @@ func (m *Model) faultKey(msg tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-func (m *Model) inject(it views.FaultItem) {
-	tl, err := m.sess.Inject(m.play.Cursor(), it.ID)
-	if err != nil {
-		m.notice = m.cat.T("app.error") + ": " + err.Error()
+func (m *Model) inject(it views.FaultItem) tea.Cmd {
+	m.busy = true
+	m.notice = m.cat.T("app.working")
+	gen, at, s := m.gen, m.play.Cursor(), m.sess
+	return func() tea.Msg {
+		tl, err := s.Inject(at, it.ID)
+		return injectMsg{gen, it, tl, err}
+	}
+}
+
+func (m *Model) injected(msg injectMsg) {
+	if msg.gen != m.gen {
 		return
 	}
-	m.play.Reset(tl)
-	m.notice = m.cat.T("fault.injected", "name", it.Title)
+	m.busy = false
+	if msg.err != nil {
+		m.notice = m.cat.T("app.error") + ": " + msg.err.Error()
+		return
+	}
+	m.play.Reset(msg.tl)
+	m.notice = m.cat.T("fault.injected", "name", msg.item.Title)
 }
 
 func (m *Model) playerBar() []ui.KeyHelp {

@@ -30,6 +30,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.opened(msg)
 	case kubectlMsg:
 		m.kubectlDone(msg)
+	case injectMsg:
+		m.injected(msg)
+	case advancedMsg:
+		m.advanced(msg)
 	case completeMsg:
 		if msg.gen == m.gen && m.term != nil && m.term.Edit.Before() == msg.line {
 			m.term.Complete(msg.cands)

@@ -48,6 +48,7 @@ type Frame struct {
 	Version  uint64      // another one for every other content
 	Hops     []trace.Hop // in focus, up to and including the cursor
 	Total    int         // hops known so far
+	Origin   kernel.Time // when the story began
 	More     bool        // the run goes on beyond them
 	Branch   string      // name of the branch, "" for the first run
 	View     View        // nil before the first hop
@@ -74,6 +75,17 @@ func (f *Frame) Now() kernel.Time {
 	}
 	return 0
 }
+
+// Elapsed returns how much virtual time the story has taken up to the cursor.
+func (f *Frame) Elapsed() time.Duration {
+	if h, ok := f.Hop(); ok {
+		return f.Since(h)
+	}
+	return 0
+}
+
+// Since returns when a hop happened, counted from the story's beginning.
+func (f *Frame) Since(h trace.Hop) time.Duration { return h.At.Sub(f.Origin) }
 
 // State says how far a step, a gate or a stage is.
 type State uint8

@@ -316,7 +316,7 @@ func Hops(r ui.Region, t *theme, f *frame.Frame) int {
 			g, st = mark(t, hereState(h))
 			ws = t.Strong
 		}
-		x := r.Text(0, i, text.PadLeft(Duration(h.At.Sub(0)), 9)+" ", t.Line)
+		x := r.Text(0, i, text.PadLeft(Duration(f.Since(h)), 9)+" ", t.Line)
 		x = r.Text(x, i, text.PadLeft(string(h.Step()), 2)+" ", t.Key)
 		x = r.Text(x, i, g+" ", st)
 		x = r.Text(x, i, text.Fit(f.Cat.StageShort(h.Stage), 9), ws)

@@ -13,6 +13,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"podwalk/engine/kernel"
 	"podwalk/engine/stage"
 	"podwalk/engine/trace"
 	"podwalk/tui/frame"
@@ -33,6 +34,8 @@ type Timeline interface {
 	RunMore() (more bool, err error)
 	// Branch names the branch that is looked at, "" for the first run.
 	Branch() string
+	// Origin returns when the story began.
+	Origin() kernel.Time
 	// Focus returns the Pod that is followed.
 	Focus() trace.Ref
 }
@@ -80,11 +83,12 @@ type Player struct {
 	gateUntil int // the cursor may not pass this hop; see Hold
 	pod       *trace.Ref
 	story     frame.Story
+	travel    int // playing only as far as this hop, from one that matters to the next; -1
 }
 
 // New returns a player that stands before the first hop.
 func New(tl Timeline, cat *i18n.Catalog, reducedMotion bool) *Player {
-	p := &Player{tl: tl, cat: cat, cursor: -1, more: true, rate: defaultRate, reduced: reducedMotion, motion: 1, viewAt: -2, gateUntil: -1}
+	p := &Player{tl: tl, cat: cat, cursor: -1, more: true, rate: defaultRate, reduced: reducedMotion, motion: 1, viewAt: -2, gateUntil: -1, travel: -1}
 	p.runAhead(piecesMax)
 	return p
 }
@@ -202,11 +206,11 @@ func (p *Player) Seek(i int) {
 	forward := i > p.cursor
 	p.skipped = 0
 	if forward && i >= 0 {
-		var from time.Duration
+		from := p.tl.Origin()
 		if p.cursor >= 0 {
-			from = time.Duration(p.tl.Hop(p.cursor).At)
+			from = p.tl.Hop(p.cursor).At
 		}
-		if d := time.Duration(p.tl.Hop(i).At) - from; d >= skipFrom {
+		if d := p.tl.Hop(i).At.Sub(from); d >= skipFrom {
 			p.skipped = d
 		}
 	}
@@ -312,7 +316,20 @@ func (p *Player) Toggle() {
 }
 
 // Pause stops playing.
-func (p *Player) Pause() { p.Playing = false; p.touch() }
+func (p *Player) Pause() { p.Playing, p.travel = false, -1; p.touch() }
+
+// Travel plays up to hop i, stopping at what matters only, and pauses there. Without
+// motion it is there at once.
+func (p *Player) Travel(i int) {
+	if p.reduced || i <= p.cursor {
+		p.Seek(i)
+		return
+	}
+	p.Playing, p.travel, p.rest = true, i, restMin
+}
+
+// Travelling reports whether a Travel is under way.
+func (p *Player) Travelling() bool { return p.travel >= 0 }
 
 // Tick returns the command for the next tick, nil where none is needed or one is on its
 // way. Call it at the end of every update.
@@ -344,7 +361,7 @@ func (p *Player) Update(msg TickMsg) {
 	}
 	p.rest += frameTime
 	want := restMin
-	if p.keys.Is(p.cursor) {
+	if p.keys.Is(p.cursor) && p.travel < 0 {
 		want = restKey
 	}
 	if p.rest < time.Duration(float64(want)/p.Speed()) {
@@ -354,7 +371,17 @@ func (p *Player) Update(msg TickMsg) {
 		p.Pause()
 		return
 	}
-	p.Seek(p.cursor + 1)
+	next := p.cursor + 1
+	if p.travel >= 0 {
+		next = p.travel
+		if j, ok := p.keys.Next(p.cursor); ok {
+			next = min(j, p.travel)
+		}
+	}
+	p.Seek(next)
+	if p.travel >= 0 && p.cursor >= p.travel {
+		p.Playing, p.travel = false, -1
+	}
 }
 
 // Frame returns what the views get to see now.
@@ -363,11 +390,16 @@ func (p *Player) Frame() *frame.Frame {
 		return p.cached
 	}
 	if p.viewAt != p.cursor {
-		p.views[1] = p.tl.At(p.cursor)
-		p.views[0] = nil
-		if p.cursor >= 0 {
-			p.views[0] = p.tl.At(p.cursor - 1)
+		// From one hop to the next the old present is the new past; else the earlier moment
+		// is asked for first, which leaves the engine at the later one.
+		p.views[0] = p.views[1]
+		if p.viewAt != p.cursor-1 || p.cursor < 0 {
+			p.views[0] = nil
+			if p.cursor >= 0 {
+				p.views[0] = p.tl.At(p.cursor - 1)
+			}
 		}
+		p.views[1] = p.tl.At(p.cursor)
 		p.viewAt = p.cursor
 	}
 	hops := make([]trace.Hop, p.cursor+1)
@@ -375,8 +407,8 @@ func (p *Player) Frame() *frame.Frame {
 		hops[i] = p.tl.Hop(i)
 	}
 	f := &frame.Frame{
-		Version: p.version, Hops: hops, Total: p.tl.Len(), More: p.more, Branch: p.tl.Branch(),
-		View: p.views[1], Before: p.views[0], Pod: p.tl.Focus(), Progress: p.motion,
+		Version: p.version, Hops: hops, Total: p.tl.Len(), More: p.more, Branch: p.tl.Branch(), Origin: p.tl.Origin(),
+		View: p.views[1], Before: p.views[0], Pod: p.focus(hops), Progress: p.motion,
 		Skipped: p.skipped, Cat: p.cat, Metaphor: p.metaphor,
 	}
 	if p.pod != nil {
@@ -384,6 +416,16 @@ func (p *Player) Frame() *frame.Frame {
 	}
 	p.cached = f
 	return f
+}
+
+// focus is the Pod that the newest hop is about; before there was one, the run's own.
+func (p *Player) focus(hops []trace.Hop) trace.Ref {
+	for i := len(hops) - 1; i >= 0; i-- {
+		if o := hops[i].Object; o.Kind == "Pod" && o.Name != "" && o.Namespace != "kube-system" {
+			return o
+		}
+	}
+	return p.tl.Focus()
 }
 
 // Outline returns, for every known hop, its badge and how it ended: what the timeline

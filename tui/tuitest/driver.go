@@ -108,6 +108,12 @@ func (d *Driver) Type(s string) {
 	}
 }
 
+// Start shows a session.
+func (d *Driver) Start(s *app.Session) {
+	d.M.Start(s)
+	d.send(nil)
+}
+
 // Resize gives the terminal another size.
 func (d *Driver) Resize(w, h int) { d.send(tea.WindowSizeMsg{Width: w, Height: h}) }
 

@@ -53,6 +53,9 @@ func (r *Run) RunMore() (bool, error) {
 // Branch implements player.Timeline.
 func (r *Run) Branch() string { return r.branch }
 
+// Origin implements player.Timeline.
+func (r *Run) Origin() kernel.Time { return 0 }
+
 // Focus implements player.Timeline.
 func (r *Run) Focus() trace.Ref { return r.focus }
 

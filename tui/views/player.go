@@ -26,6 +26,16 @@ const (
 
 var tabKeys = [tabs]string{"story", "object", "events", "kubectl", "why", "request", "grid", "hops"}
 
+// TabNamed returns the tab of a name, as lessons write it.
+func TabNamed(name string) (int, bool) {
+	for i, k := range tabKeys {
+		if k == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
 // Tabs returns how many tabs there are.
 func Tabs() int { return tabs }
 
@@ -42,6 +52,7 @@ type Player struct {
 	Rows    int // set by Draw: rows of the panel's text beyond what fits
 	Term    *Terminal
 	Typing  bool // the kubectl pane has the keyboard
+	Try     bool // the learner is asked to type: the terminal stands beside the story
 	Marks   []panes.Mark
 	Cursor  int
 	Playing bool
@@ -69,7 +80,11 @@ func (p *Player) Draw(r ui.Region, t *theme.Theme) {
 	if l.Side {
 		r.VLine(l.Split, l.Rules[0]+1, l.Rules[1]-l.Rules[0]-1, g.Box.V, t.Line)
 	}
-	p.diagram(r.At(l.Diagram), t)
+	if p.Try && !l.Side && p.Tab == TabStory {
+		p.Term.Draw(r.At(l.Diagram).Sub(1, 0, l.Diagram.W-2, l.Diagram.H), t, p.Frame.Cat, p.Typing)
+	} else {
+		p.diagram(r.At(l.Diagram), t)
+	}
 	p.panel(r.At(l.Panel), t, l.Side)
 	if l.LogRule > 0 {
 		r.HLine(0, l.LogRule, l.Split, g.Box.H, t.Line)
@@ -114,7 +129,7 @@ func (p *Player) header(r ui.Region, t *theme.Theme) {
 	x = r.TextRight(x, 0, lang, t.Dim) - 3
 	x = r.TextRight(x, 0, speed(p.Speed), t.Dim) - 2
 	x = r.TextRight(x, 0, state, ss) - 3
-	x = r.TextRight(x, 0, panes.Duration(f.Now().Sub(0)), t.Text) - 3
+	x = r.TextRight(x, 0, panes.Duration(f.Elapsed()), t.Text) - 3
 	x = r.TextRight(x, 0, counter, t.Text) - 3
 	if f.Branch != "" {
 		label := f.Cat.T("head.branch", "name", f.Branch)
@@ -182,6 +197,13 @@ func (p *Player) panel(r ui.Region, t *theme.Theme, side bool) {
 			body.TextMax(0, 0, body.W, cat.T("terminal.offline"), t.Dim)
 		}
 		return
+	}
+	if p.Try && side && p.Tab == TabStory {
+		th := min(max(body.H/2, 6), 14)
+		below := body.Sub(0, body.H-th, body.W, th)
+		below.HLine(0, 0, below.W, t.Glyph.Box.H, t.Line)
+		p.Term.Draw(below.Sub(0, 1, below.W, th-1), t, cat, p.Typing)
+		body = body.Sub(0, 0, body.W, body.H-th)
 	}
 	p.Rows = panes.Scrolled(body, t, p.Scroll, !side, func(r ui.Region) int { return p.tab(r, t, body.H) }) - body.H
 }

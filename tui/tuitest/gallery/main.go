@@ -13,8 +13,11 @@ import (
 	"github.com/charmbracelet/lipgloss"
 
 	"podwalk/assets"
+	"podwalk/engine"
+	"podwalk/engine/scenario"
 	"podwalk/tui/app"
 	"podwalk/tui/i18n"
+	"podwalk/tui/session"
 	"podwalk/tui/tuitest"
 )
 
@@ -24,12 +27,16 @@ func main() {
 	name := flag.String("theme", "dark", "theme")
 	ascii := flag.Bool("ascii", false, "ASCII glyphs")
 	first := flag.Bool("first", false, "as on the first start")
+	file := flag.String("f", "", "a manifest: play it on the engine instead of a recorded run")
 	flag.Parse()
 	l, _ := i18n.Parse(*lang)
 	m, err := app.New(app.Options{
 		Assets: assets.FS, Renderer: lipgloss.NewRenderer(os.Stdout), Program: &tuitest.Program{}, Open: *open, Local: true,
 		Settings: app.Settings{Lang: l, LangChosen: !*first, Theme: *name, ASCII: *ascii, Speed: 1},
 	})
+	if err == nil && *file != "" {
+		err = live(m, *file)
+	}
 	if err == nil {
 		_, err = tea.NewProgram(m, tea.WithAltScreen(), tea.WithFPS(30)).Run()
 	}
@@ -37,4 +44,21 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// live plays a manifest on a simulated cluster.
+func live(m *app.Model, file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	r, err := engine.StartRun(scenario.Scenario{}, nil)
+	if err != nil {
+		return err
+	}
+	if err := r.Play([]scenario.Step{{Apply: string(data)}}); err != nil {
+		return err
+	}
+	m.Start(session.Play("sandbox", r, scenario.Text{"en": file, "zh-TW": file}))
+	return nil
 }
