@@ -3,6 +3,7 @@ package apiserver
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -43,6 +44,9 @@ func authorizationOf(f *flight) authorizer.AttributesRecord {
 	if r.Resource == kube.Namespaces && r.Name != "" {
 		a.Namespace = r.Name // as upstream: a namespace is in itself
 	}
+	if o := r.Options.FieldSelector; o != "" && (r.Verb == wire.List || r.Verb == wire.Watch || r.Verb == wire.DeleteCollection) {
+		a.FieldSelectorRequirements, a.Name = selected(o, a.Name)
+	}
 	switch {
 	case r.Verb == wire.Connect && r.Subresource == "log":
 		a.Verb = "get"
@@ -52,6 +56,19 @@ func authorizationOf(f *flight) authorizer.AttributesRecord {
 		a.Name = "" // it is in the body, which has not been read yet
 	}
 	return a
+}
+
+// selected reads a field selector for the authorizers; one by metadata.name names the
+// object.
+func selected(selector, name string) (fields.Requirements, string) {
+	sel, err := fields.ParseSelector(selector)
+	if err != nil {
+		return nil, name // the read gate will say so
+	}
+	if only, ok := sel.RequiresExactMatch("metadata.name"); ok && name == "" {
+		name = only
+	}
+	return sel.Requirements(), name
 }
 
 // impersonate checks --as and --as-group and goes on as that user.

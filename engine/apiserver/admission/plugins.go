@@ -26,13 +26,15 @@ func Default(names *kernel.Rand) Plugins {
 		&NamespaceLifecycle{},
 		&LimitRanger{},
 		&ServiceAccount{names: names},
+		&NodeRestriction{}, // not on by default, but every kubeadm cluster has it
 		&TaintNodesByCondition{},
-		&PodTopologyLabels{},
 		&PodSecurity{},
 		&Priority{},
 		&DefaultTolerationSeconds{},
 		&DefaultStorageClass{},
 		&StorageObjectInUseProtection{},
+		&RuntimeClass{},
+		&PodTopologyLabels{},
 		&ResourceQuota{},
 	}
 	var p Plugins

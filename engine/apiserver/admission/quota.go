@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,9 @@ type ResourceQuota struct{}
 // Name implements Plugin.
 func (*ResourceQuota) Name() string { return "ResourceQuota" }
 
+// oldNames are the resources that a quota may also count by their bare name.
+var oldNames = []string{"configmaps", "resourcequotas", "replicationcontrollers", "secrets"}
+
 // evaluator returns the arithmetic for a resource: the real one for Pods, Services and
 // claims, counting objects for the rest, nil for what no quota covers.
 func evaluator(gvr schema.GroupVersionResource, now time.Time) quota.Evaluator {
@@ -40,7 +44,7 @@ func evaluator(gvr schema.GroupVersionResource, now time.Time) quota.Evaluator {
 		return nil
 	}
 	alias := corev1.ResourceName("")
-	if gvr.Group == "" {
+	if gvr.Group == "" && slices.Contains(oldNames, gvr.Resource) {
 		alias = corev1.ResourceName(gvr.Resource)
 	}
 	return generic.NewObjectCountEvaluator(gvr.GroupResource(), nil, alias)

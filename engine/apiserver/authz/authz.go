@@ -5,8 +5,8 @@
 // Decisions are remembered until an RBAC object changes: components ask the same
 // questions all the time.
 //
-// Left out: the Node authorizer's graph (which Secrets belong to a node's Pods); a kubelet
-// has the rules of the role system:node for every object.
+// Left out: the Webhook and ABAC modes, resource claims and Pod certificate requests of
+// the Node authorizer.
 package authz
 
 import (
@@ -34,6 +34,9 @@ import (
 type Authorizer struct {
 	nodeRules []rbacv1.PolicyRule
 	decisions map[question]decision
+	// witness is, for each object that a node was found to have to do with, the Pod that
+	// refers to it; it is looked at again before it counts.
+	witness map[reference]string
 }
 
 // question is everything that a decision depends on.
@@ -52,7 +55,7 @@ const decisionsMax = 50_000
 
 // New returns an authorizer that has not been asked anything yet.
 func New() *Authorizer {
-	return &Authorizer{nodeRules: bootstrappolicy.NodeRules(), decisions: map[question]decision{}}
+	return &Authorizer{nodeRules: bootstrappolicy.NodeRules(), decisions: map[question]decision{}, witness: map[reference]string{}}
 }
 
 // Invalidate forgets all decisions: an RBAC object has changed.
@@ -64,33 +67,40 @@ func (z *Authorizer) Authorize(a authorizer.Attributes, c admission.Cluster) (bo
 	if slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) {
 		return true, "" // system:masters is not asked for rules at all
 	}
+	refused := ""
+	if node, ok := nodeOf(u); ok {
+		verdict, reason := z.node(node, a, c)
+		if verdict == allow || verdict == noRule && rbac.RulesAllow(a, z.nodeRules...) {
+			return true, ""
+		}
+		if reason != "" {
+			refused = "node: " + reason
+		}
+	}
+	d := z.byRules(a, c)
+	if !d.allowed && d.reason == "" {
+		return false, refused
+	}
+	return d.allowed, d.reason
+}
+
+// byRules asks RBAC, or remembers its answer.
+func (z *Authorizer) byRules(a authorizer.Attributes, c admission.Cluster) decision {
+	u := a.GetUser()
 	q := question{
 		u.GetName(), strings.Join(u.GetGroups(), ","), a.GetVerb(), a.GetAPIGroup(), a.GetResource(), a.GetSubresource(),
 		a.GetNamespace(), a.GetName(), a.GetPath(),
 	}
 	if d, ok := z.decisions[q]; ok {
-		return d.allowed, d.reason
+		return d
 	}
-	d := z.decide(a, c)
+	verdict, reason, _ := newRBAC(c).Authorize(context.Background(), a)
+	d := decision{verdict == authorizer.DecisionAllow, reason}
 	if len(z.decisions) >= decisionsMax {
 		clear(z.decisions)
 	}
 	z.decisions[q] = d
-	return d.allowed, d.reason
-}
-
-func (z *Authorizer) decide(a authorizer.Attributes, c admission.Cluster) decision {
-	if _, node := nodeOf(a.GetUser()); node && rbac.RulesAllow(a, z.nodeRules...) {
-		return decision{true, ""}
-	}
-	verdict, reason, _ := newRBAC(c).Authorize(context.Background(), a)
-	return decision{verdict == authorizer.DecisionAllow, reason}
-}
-
-// nodeOf returns the node that a kubelet's user name stands for.
-func nodeOf(u user.Info) (string, bool) {
-	name, ok := strings.CutPrefix(u.GetName(), "system:node:")
-	return name, ok && slices.Contains(u.GetGroups(), user.NodesGroup)
+	return d
 }
 
 // Rules lists what a user may do in a namespace.
