@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -104,11 +105,12 @@ func (e *Engine) node(i int, n scenario.Node) error {
 	cfg.PodCIDR = fmt.Sprintf("10.%d.%d.0/24", 244+i/250, i%250)
 	cfg.Labels, cfg.Taints = map[string]string{}, n.Taints
 	for k, v := range n.Labels {
-		cfg.Labels[k] = v
+		if admission.KubeletMaySet(k) {
+			cfg.Labels[k] = v
+		}
 	}
 	size(&cfg, n)
 	if n.ControlPlane {
-		cfg.Labels["node-role.kubernetes.io/control-plane"] = ""
 		cfg.Taints = append(cfg.Taints, corev1.Taint{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule})
 		if !e.cluster.Bare && !cfg.Kwok {
 			static, err := staticPods()
@@ -193,11 +195,38 @@ func (e *Engine) boot() error {
 			return e.k.Err()
 		}
 		if e.up() {
+			e.labelNodes()
 			e.Advance(2 * time.Second)
 			return nil
 		}
 	}
 	return fmt.Errorf("the cluster did not come up within %s: %s", bootDeadline, e.missing())
+}
+
+// labelNodes sets, as kubeadm does, the labels that a kubelet may not give its own Node.
+func (e *Engine) labelNodes() {
+	for _, n := range e.cluster.Nodes {
+		labels := map[string]string{}
+		for k, v := range n.Labels {
+			if !admission.KubeletMaySet(k) {
+				labels[k] = v
+			}
+		}
+		if n.ControlPlane {
+			labels["node-role.kubernetes.io/control-plane"] = ""
+		}
+		o, ok := e.Get(kube.Nodes, "", n.Name)
+		if !ok || len(labels) == 0 {
+			continue
+		}
+		node := o.(*corev1.Node).DeepCopy()
+		node.ResourceVersion = ""
+		maps.Copy(node.Labels, labels)
+		e.k.Send(kernel.ActorID(stage.APIServer), client.Latency, wire.Request{
+			Client: stage.Kubectl, UserAgent: "kubeadm/" + kube.Version, Credential: wire.Credential{CommonName: "kubernetes-admin", Orgs: []string{"system:masters"}},
+			Verb: wire.Update, Resource: kube.Nodes, Name: n.Name, Object: node, Background: true,
+		})
+	}
 }
 
 func (e *Engine) up() bool { return e.missing() == "" }

@@ -228,15 +228,25 @@ func forbiddenLabels(now, before map[string]string) []string {
 	}
 	var bad []string
 	for _, k := range sets.List(changed) {
-		domain, _, found := strings.Cut(k, "/")
-		if !found {
-			continue
-		}
-		if within(domain, corev1.LabelNamespaceNodeRestriction) || (within(domain, "kubernetes.io") || within(domain, "k8s.io")) && !kubeletapis.IsKubeletLabel(k) {
+		if !KubeletMaySet(k) {
 			bad = append(bad, k)
 		}
 	}
 	return bad
+}
+
+// KubeletMaySet reports whether a kubelet may put the label on its own Node.
+func KubeletMaySet(label string) bool {
+	domain, _, found := strings.Cut(label, "/")
+	switch {
+	case !found:
+		return true
+	case within(domain, corev1.LabelNamespaceNodeRestriction):
+		return false
+	case within(domain, "kubernetes.io"), within(domain, "k8s.io"):
+		return kubeletapis.IsKubeletLabel(label)
+	}
+	return true
 }
 
 func within(domain, parent string) bool {

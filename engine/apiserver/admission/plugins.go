@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	upstream "k8s.io/apiserver/pkg/admission"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	_ "k8s.io/kubernetes/pkg/apis/core/install" // Pods are converted for LimitRanger
 
 	"podwalk/engine/kernel"
 	"podwalk/engine/kube"
@@ -71,18 +72,10 @@ func external(obj, into runtime.Object) error {
 	return legacyscheme.Scheme.Convert(obj, into, nil)
 }
 
-// record is the request as upstream's functions see it, with internal objects.
-func (a *Attributes) record() (upstream.Attributes, error) {
-	obj, err := internal(a.Object)
-	if err != nil {
-		return nil, err
-	}
-	old, err := internal(a.OldObject)
-	if err != nil {
-		return nil, err
-	}
-	return upstream.NewAttributesRecord(obj, old, a.Kind, a.Namespace, a.Name, a.Resource, a.Subresource,
-		upstream.Operation(a.Operation), nil, a.DryRun, a.User), nil
+// record is the request as upstream's functions see it; they take objects of k8s.io/api.
+func (a *Attributes) record() upstream.Attributes {
+	return upstream.NewAttributesRecord(a.Object, a.OldObject, a.Kind, a.Namespace, a.Name, a.Resource, a.Subresource,
+		upstream.Operation(a.Operation), nil, a.DryRun, a.User)
 }
 
 // forbid refuses as upstream's admission.NewForbidden does: the name is that of the

@@ -82,14 +82,10 @@ func (*ResourceQuota) check(a *Attributes, c Cluster) (before, after []corev1.Re
 	if len(before) == 0 || ev == nil {
 		return nil, nil, nil
 	}
-	r, err := a.record()
-	if err != nil {
-		return nil, nil, err
-	}
 	in := make([]corev1.ResourceQuota, len(before))
 	for i := range before {
 		in[i] = *before[i].DeepCopy()
 	}
-	after, err = resourcequota.CheckRequest(in, r, ev, nil)
+	after, err = resourcequota.CheckRequest(in, a.record(), ev, nil)
 	return before, after, err
 }
