@@ -82,7 +82,7 @@ type EnvVar struct{ Name, Value string }
 // Mount is one file system that a container sees. Volume identifies what is shared by
 // containers of one Pod: both see the same Files.
 type Mount struct {
-	Volume   string // "" for a file of its own
+	Volume   string // "" for one file that is the container's own: its content is Files[""]
 	Path     string
 	ReadOnly bool
 	SubPath  string

@@ -17,8 +17,9 @@
 // CrashLoopBackOff; probes; graceful termination; static Pods with their mirrors;
 // activeDeadlineSeconds; logs and exec. A node that is played by kwok is a mode of its own.
 //
-// Left out: the GET of a Pod before each patch of its status; eviction and disk
-// pressure; garbage collection of images and dead containers; ephemeral containers;
-// resizing in place; content of mounted ConfigMaps that changes under a running
-// container; cgroups (a status shows the resources that were asked for).
+// Left out: the GET of a Pod before each patch of its status; eviction and disk pressure;
+// garbage collection of images; ephemeral containers; resizing in place;
+// terminationMessagePolicy FallbackToLogsOnError; following a log; content of mounted
+// ConfigMaps that changes under a running container; cgroups (a status shows the
+// resources that were asked for).
 package kubelet

@@ -21,7 +21,7 @@ const (
 	askHook    askKind = "hook"    // a preStop hook
 	askProbe   askKind = "probe"   // an exec probe
 	askPull    askKind = "pull"    // the pull at the head of the queue
-	askRemove  askKind = "remove"  // of a sandbox whose Pod is gone
+	askRemove  askKind = "remove"  // of a sandbox whose Pod is gone, of an old container
 	askStatus  askKind = "status"  // is the runtime up?
 	askImages  askKind = "images"  // for the node's status
 	askRecover askKind = "recover" // after a restart of the kubelet
@@ -84,6 +84,9 @@ func (kl *Kubelet) addressed(req, tag any) any {
 		r.ReplyTo, r.Tag = kl.self, tag
 		return r
 	case cri.StopContainer:
+		r.ReplyTo, r.Tag = kl.self, tag
+		return r
+	case cri.RemoveContainer:
 		r.ReplyTo, r.Tag = kl.self, tag
 		return r
 	case cri.ExecSync:

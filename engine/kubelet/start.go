@@ -204,6 +204,11 @@ func (kl *Kubelet) created(w *worker, r cri.Response) {
 	c := w.container(spec.Name)
 	next := instance{ID: r.ContainerID, State: stateCreated, Restarts: c.nextRestarts(), Sandbox: w.SandboxID, Wanted: spec.Image, Image: w.Op.Ref, ImageID: w.Op.ImageID}
 	next.UID, next.GID, _ = userOf(w.Pod, spec, w.Op.User)
+	if c.Previous.ID != "" {
+		// One dead instance is kept for kubectl logs --previous; the collector of dead
+		// containers takes the older ones.
+		kl.ask(asked{What: askRemove, UID: w.UID}, cri.RemoveContainer{ContainerID: c.Previous.ID})
+	}
 	if c.Current.ID != "" {
 		c.Previous = c.Current
 	}
