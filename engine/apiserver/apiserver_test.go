@@ -71,7 +71,9 @@ type world struct {
 	me    *sink
 }
 
-func newWorld(edit ...func(*apiserver.Config)) *world {
+func newWorld(edit ...func(*apiserver.Config)) *world { return newWorldOn(wires{}, edit...) }
+
+func newWorldOn(net apiserver.Network, edit ...func(*apiserver.Config)) *world {
 	w := &world{k: kernel.New(1), board: fault.NewBoard(), me: &sink{}}
 	w.k.Attach("faults", w.board)
 	w.log = trace.New(w.k)
@@ -81,7 +83,7 @@ func newWorld(edit ...func(*apiserver.Config)) *world {
 	for _, e := range edit {
 		e(&cfg)
 	}
-	w.api = apiserver.New(w.k, w.log, w.board, wires{}, w.etcd, cfg)
+	w.api = apiserver.New(w.k, w.log, w.board, net, w.etcd, cfg)
 	w.k.Register("me", w.me)
 	w.api.Start()
 	return w

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -118,6 +119,7 @@ func (s *Server) prepareUpdate(f *flight, row *resources.Resource) error {
 	if err := s.allocate(f, row, f.Old); err != nil {
 		return err
 	}
+	s.stampConditions(f)
 	in, err := row.Internal(f.Object)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -141,6 +143,29 @@ func (s *Server) prepareUpdate(f *flight, row *resources.Resource) error {
 		f.Action = actNothing
 	}
 	return nil
+}
+
+// stampConditions gives the new conditions of a certificate request our time; upstream's
+// strategy would give them that of the wall.
+func (s *Server) stampConditions(f *flight) {
+	csr, ok := f.Object.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return
+	}
+	for i := range csr.Status.Conditions {
+		c := &csr.Status.Conditions[i]
+		if c.LastUpdateTime.IsZero() {
+			c.LastUpdateTime = s.now()
+		}
+		if c.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = s.now()
+			for _, o := range f.Old.(*certificatesv1.CertificateSigningRequest).Status.Conditions {
+				if o.Type == c.Type && o.Status == c.Status {
+					c.LastTransitionTime = o.LastTransitionTime
+				}
+			}
+		}
+	}
 }
 
 // componentStatus is a status that a component of the cluster reports with a typed

@@ -86,7 +86,9 @@ func (s *script) request(t *testing.T, d *datadriven.TestData) wire.Request {
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
 	name := d.CmdArgs[0].Key
-	name, r.Subresource, _ = strings.Cut(name, "/")
+	if base, sub, ok := strings.Cut(name, "/"); ok && !strings.Contains(base, "@") {
+		name, r.Subresource = base, sub
+	}
 	r.Resource = resourceNamed(name)
 	if row, ok := kube.ByResource(r.Resource); ok && !row.Namespaced {
 		r.Namespace = ""
@@ -152,8 +154,9 @@ func deleteOptions(r *wire.Request) *metav1.DeleteOptions {
 }
 
 func resourceNamed(name string) schema.GroupVersionResource {
+	name, gv, versioned := strings.Cut(name, "@") // events@events.k8s.io/v1
 	for _, k := range kube.Kinds() {
-		if k.Resource.Resource == name {
+		if k.Resource.Resource == name && (!versioned || k.Resource.GroupVersion().String() == gv) {
 			return k.Resource
 		}
 	}
