@@ -292,3 +292,33 @@ func BenchmarkPod(b *testing.B) {
 		c.got = c.got[:0]
 	}
 }
+
+// TestMirrorInCluster: admission lets the node register, and make the mirrors of its
+// static Pods.
+func TestMirrorInCluster(t *testing.T) {
+	c := newCluster(t, func(cfg *Config) {
+		cfg.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}
+		cfg.StaticPods = []*corev1.Pod{{
+			ObjectMeta: metav1.ObjectMeta{Name: "etcd", Namespace: "kube-system"},
+			Spec: corev1.PodSpec{
+				HostNetwork: true, PriorityClassName: "system-node-critical",
+				Containers: []corev1.Container{{Name: "etcd", Image: "registry.k8s.io/etcd:3.7.0-0", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/var/lib/etcd"}}}},
+				Volumes:    []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/lib/etcd"}}}},
+			},
+		}}
+	})
+	c.run(5 * time.Second)
+	o, ok := c.api.Get(kube.Pods, "kube-system", "etcd-node01")
+	if !ok {
+		for _, h := range c.log.Background() {
+			if h.Bad() {
+				t.Log(h.Verb, h.Object, h.Reason, h.Message)
+			}
+		}
+		t.Fatal("there is no mirror")
+	}
+	m := o.(*corev1.Pod)
+	if m.Status.Phase != corev1.PodRunning || m.Status.PodIP != "172.30.0.11" || len(m.Status.Conditions) != 5 {
+		t.Errorf("the mirror's status is %+v", m.Status)
+	}
+}
