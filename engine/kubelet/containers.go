@@ -49,6 +49,7 @@ type instance struct {
 	NotStarted            bool // its process never began
 	ExitCode              int32
 	Reason, Message       string
+	KilledFor             string // "liveness", "startup": the probe that had it killed
 	Startup               verdict
 	Liveness              verdict
 	Readiness             verdict

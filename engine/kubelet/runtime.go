@@ -1,15 +1,19 @@
 package kubelet
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"podwalk/engine/cri"
 	"podwalk/engine/fault"
 	"podwalk/engine/kernel"
+	"podwalk/engine/stage"
+	"podwalk/engine/trace"
 )
 
 // What the kubelet asked the runtime for.
@@ -195,8 +199,31 @@ func (kl *Kubelet) containerEvent(e cri.ContainerEvent) {
 		if in.StartedAt == 0 && !in.NotStarted {
 			in.StartedAt = e.At
 		}
+		if c.Kill.Stage == "" {
+			kl.died(w, c, in)
+		}
 	}
 	kl.lookAgain(w)
+}
+
+// died tells of a container that ended by itself.
+func (kl *Kubelet) died(w *worker, c *container, in *instance) {
+	spec, init := w.spec(c.Name)
+	if spec == nil {
+		return
+	}
+	h := trace.Hop{
+		Stage: stage.Start, From: kl.containerd(), To: kl.me, Verb: "ContainerDied", Reason: in.Reason,
+		Message: fmt.Sprintf("container %s ended with exit code %d", c.Name, in.ExitCode),
+	}
+	again := podutil.ContainerShouldRestart(*spec, w.Pod.Spec, in.ExitCode) && !(init && in.ExitCode == 0)
+	switch {
+	case again:
+		h.Outcome = trace.Retry
+	case in.ExitCode != 0:
+		h.Outcome = trace.Failed
+	}
+	kl.hop(w, h)
 }
 
 // lookAgain lets the next relist find that the runtime has changed.

@@ -48,7 +48,7 @@ func (kl *Kubelet) startContainer(w *worker) {
 	if last.State == stateExited {
 		ended := last.FinishedAt
 		if c.Crash.On && now.Sub(ended) <= 2*kl.cfg.CrashMax && now.Sub(ended) < c.Crash.Delay {
-			kl.crashLooping(w, c, ended.Add(c.Crash.Delay))
+			kl.crashLooping(w, c, last, ended.Add(c.Crash.Delay))
 			return
 		}
 		c.Crash.next(now, kl.cfg.CrashInitial, kl.cfg.CrashMax)
@@ -56,10 +56,14 @@ func (kl *Kubelet) startContainer(w *worker) {
 	kl.ensureImage(w)
 }
 
-func (kl *Kubelet) crashLooping(w *worker, c *container, until kernel.Time) {
+func (kl *Kubelet) crashLooping(w *worker, c *container, last *instance, until kernel.Time) {
 	event := fmt.Sprintf("Back-off restarting failed container %s in pod %s", c.Name, podName(w.Pod))
 	kl.event(w, c.Name, corev1.EventTypeWarning, "BackOff", event)
-	kl.hop(w, trace.Hop{Stage: stage.Start, From: kl.me, To: kl.me, Verb: "back-off", Outcome: trace.Retry, Reason: crashLoopBackOff, Message: event})
+	h := trace.Hop{Stage: stage.Start, From: kl.me, To: kl.me, Verb: "back-off", Outcome: trace.Retry, Reason: crashLoopBackOff, Message: event}
+	if last.KilledFor != "" {
+		h.Stage, h.Outcome = stage.Probes, trace.Waiting // the probe is what is wrong, not the start
+	}
+	kl.hop(w, h)
 	c.Reason = crashLoopBackOff
 	c.Message = fmt.Sprintf("back-off %s restarting failed container=%s pod=%s", c.Crash.Delay, c.Name, podName(w.Pod))
 	w.Failed = true

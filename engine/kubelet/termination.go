@@ -36,6 +36,9 @@ func (kl *Kubelet) kill(w *worker, name, message, reason string) {
 		}
 	}
 	kl.hop(w, trace.Hop{Stage: killStage(reason), From: kl.me, To: kl.containerd(), Verb: "StopContainer", Reason: "Killing", Message: message})
+	if reason == "liveness" || reason == "startup" {
+		c.Current.KilledFor = reason
+	}
 	kl.Seq++
 	c.Kill = kill{Stage: "hook", Seq: kl.Seq, Grace: grace, Began: kl.k.Now()}
 	if spec == nil || spec.Lifecycle == nil || spec.Lifecycle.PreStop == nil || grace <= 0 {
