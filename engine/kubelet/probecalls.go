@@ -83,14 +83,13 @@ func (kl *Kubelet) httpHookAnswered(t hookTag, r network.Result) {
 	if w == nil || t.Seq == 0 && w.Pass != t.Pass {
 		return
 	}
-	failed := ""
-	switch {
-	case r.Err != "" && r.Call.To == "":
-		failed = r.Err
-	case r.Err != "":
-		failed = fmt.Sprintf("HTTP lifecycle hook (%s) for Container %q in Pod %q failed - error: Get %q: %s, message: \"\"", strings.TrimPrefix(r.Call.Path, "/"), t.Container, podName(w.Pod), urlOf(r.Call), r.Err)
-	case r.Code >= 400:
-		failed = fmt.Sprintf("HTTP lifecycle hook (%s) for Container %q in Pod %q failed - error: <nil>, message: %q", strings.TrimPrefix(r.Call.Path, "/"), t.Container, podName(w.Pod), r.Body)
+	failed := "" // any answer will do, whatever its code
+	if r.Err != "" {
+		err := r.Err
+		if r.Call.To != "" {
+			err = fmt.Sprintf("Get %q: %s", urlOf(r.Call), err)
+		}
+		failed = fmt.Sprintf("HTTP lifecycle hook (%s) for Container %q in Pod %q failed - error: %s", r.Call.Path, t.Container, podName(w.Pod), err)
 	}
 	kl.hookEnded(w, t.Container, t.Seq, failed)
 }

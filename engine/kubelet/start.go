@@ -91,20 +91,24 @@ func (kl *Kubelet) startAnswered(w *worker, r cri.Response) {
 	case stepStart:
 		kl.started(w, r)
 	case stepHook:
-		out := ""
-		if r.Err != "" {
-			out = r.Err
-		} else if r.ExitCode != 0 {
-			spec, _ := w.spec(w.Op.Container)
-			out = execHookFailure(spec.Lifecycle.PostStart.Exec.Command, r)
-		}
-		kl.postStarted(w, out)
+		spec, _ := w.spec(w.Op.Container)
+		kl.postStarted(w, execHookFailure(w.Pod, spec.Name, spec.Lifecycle.PostStart.Exec.Command, r))
 	}
 }
 
-func execHookFailure(command []string, r cri.Response) string {
-	return fmt.Sprintf("Exec lifecycle hook (%v) for Container failed - error: command '%s' exited with %d: %s, message: %q",
-		command, strings.Join(command, " "), r.ExitCode, r.Stderr, string(r.Stdout)+string(r.Stderr))
+// execHookFailure is what upstream says to a hook's end, "" where it went well.
+func execHookFailure(pod *corev1.Pod, container string, command []string, r cri.Response) string {
+	err := r.Err
+	switch {
+	case r.TimedOut:
+		err = "context deadline exceeded"
+	case err == "" && r.ExitCode != 0:
+		err = fmt.Sprintf("command '%s' exited with %d: %s", strings.Join(command, " "), r.ExitCode, r.Stderr)
+	case err == "":
+		return ""
+	}
+	return fmt.Sprintf("Exec lifecycle hook (%v) for Container %q in Pod %q failed - error: %s, message: %q",
+		command, container, podName(pod), err, string(r.Stdout)+string(r.Stderr))
 }
 
 // configure fetches what the environment names; createContainer follows.

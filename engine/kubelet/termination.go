@@ -72,13 +72,8 @@ func killStage(reason string) stage.ID {
 // preStopped has the end of an exec hook.
 func (kl *Kubelet) preStopped(w *worker, a asked, r cri.Response) {
 	failed := r.Err
-	switch {
-	case r.TimedOut:
-		failed = "context deadline exceeded"
-	case failed == "" && r.ExitCode != 0:
-		if spec, _ := w.spec(a.Container); spec != nil {
-			failed = execHookFailure(spec.Lifecycle.PreStop.Exec.Command, r)
-		}
+	if spec, _ := w.spec(a.Container); spec != nil {
+		failed = execHookFailure(w.Pod, a.Container, spec.Lifecycle.PreStop.Exec.Command, r)
 	}
 	kl.hookEnded(w, a.Container, a.Seq, failed)
 }
