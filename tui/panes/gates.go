@@ -108,7 +108,7 @@ func doorWord(h trace.Hop) string {
 	if h.Revision > 0 && h.Stage == stage.Persist {
 		return fmt.Sprintf("rev %d", h.Revision)
 	}
-	return h.Reason
+	return firstOf(h.Reason, h.Message)
 }
 
 // answerBack draws the HTTP answer that a refused client gets.
@@ -157,13 +157,14 @@ func drawRequest(r ui.Region, s *scene, _ box) {
 		h = trace.HTTP{Method: hop.Verb, Path: hop.Object.String()}
 	}
 	x := r.Text(0, 0, h.Method+" ", t.Strong)
-	for i, l := range text.Wrap(h.Path, r.W-x) {
+	path, _, _ := strings.Cut(h.Path, "?")
+	for i, l := range text.Wrap(path, r.W-x) {
 		if i < 2 {
 			r.TextMax(x, i, r.W-x, l, t.Code)
 		}
 	}
 	if n := s.f.Lap(); n > 1 && r.H > 2 {
-		r.TextMax(0, 2, r.W, s.f.Cat.T("box.lap", "n", n)+" "+t.Glyph.Dot+" "+strings.ToLower(hop.Object.Kind)+"/"+hop.Object.Name, t.Dim)
+		r.TextMax(0, 2, r.W, s.f.Cat.T("box.lap", "n", n)+" "+t.Glyph.Dot+" "+strings.TrimSuffix(strings.ToLower(hop.Object.Kind)+"/"+hop.Object.Name, "/"), t.Dim)
 	} else if h.User != "" && r.H > 2 {
 		r.TextMax(0, 2, r.W, s.f.Cat.T("request.user")+" "+h.User, t.Dim)
 	}

@@ -37,7 +37,7 @@ func drawTree(r ui.Region, s *scene, _ box) {
 			if last {
 				g = t.Glyph.Branch
 			}
-			r.Text(x-3, y, g+t.Glyph.Track, t.Line)
+			r.Text(x-3, y, g+t.Glyph.Track+t.Glyph.Track, t.Line)
 		}
 		ks, ns := t.Dim, t.Text
 		if s.has && s.hop.Object.Name == o.GetName() && strings.EqualFold(s.hop.Object.Kind, kind) {

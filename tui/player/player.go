@@ -51,6 +51,7 @@ const (
 	skipFrom    = 2 * time.Second // a wait longer than this is said to be skipped
 	ahead       = 80              // hops kept ready beyond the cursor
 	piecesMax   = 4               // pieces that the engine may run in one frame
+	endPieces   = 200             // hops that the end key looks ahead for
 	seekPieces  = 400             // and when a key asks for a hop that is not known yet
 	defaultRate = 2               // index into Speeds
 )
@@ -263,8 +264,13 @@ func (p *Player) Hop(n int) {
 // Home goes before the first hop, End to the last one that is known.
 func (p *Player) Home() { p.Seek(-1) }
 
-// End goes to the last hop that is known.
-func (p *Player) End() { p.Seek(p.tl.Len() - 1) }
+// End goes to the last hop of the run.
+func (p *Player) End() {
+	for n := 0; p.more && p.gateUntil < 0 && n < endPieces; n++ {
+		p.ensure(p.tl.Len())
+	}
+	p.Seek(p.tl.Len() - 1)
+}
 
 // Step goes to the first hop of the next or the previous step badge.
 func (p *Player) Step(n int) {

@@ -9,6 +9,7 @@ import (
 	"podwalk/tui/app"
 	"podwalk/tui/frame"
 	"podwalk/tui/i18n"
+	"podwalk/tui/progress"
 )
 
 // lesson is a walk as the player sees it. It remembers what was told where, so that
@@ -27,8 +28,9 @@ type told struct {
 	step  lessons.Step
 }
 
-// Lesson begins a lesson on a fresh run. saved is told of every answer and step.
-func Lesson(l lessons.Lesson, newShell NewShell, saved func(step int, answers map[string]string)) (*app.Session, error) {
+// Lesson begins a lesson on a fresh run, or takes it up where it was left: what was done
+// up to there is done again. saved is told of every answer and step.
+func Lesson(l lessons.Lesson, newShell NewShell, had progress.Lesson, saved func(step int, answers map[string]string)) (*app.Session, error) {
 	r, err := engine.StartRun(l.Scenario, newShell)
 	if err != nil {
 		return nil, err
@@ -38,16 +40,53 @@ func Lesson(l lessons.Lesson, newShell NewShell, saved func(step int, answers ma
 		r.Close()
 		return nil, err
 	}
+	g := &lesson{walk: w, told: map[int]map[i18n.Lang]told{}}
+	if err := g.resume(had); err != nil {
+		r.Close()
+		return nil, err
+	}
 	t := NewTimeline(r, true)
 	title := scenario.Text{}
 	for _, lang := range scenario.Languages {
 		title[lang] = l.Title(lang)
 	}
 	s := base("lesson/"+l.ID, r, t, title)
-	g := &lesson{walk: w, tl: t, told: map[int]map[i18n.Lang]told{}, saved: saved}
+	g.tl, g.saved = t, saved
 	g.remember()
+	s.Start = w.Target() - 1
 	s.Story, s.Guide, s.Faults = g, g, nil
 	return s, nil
+}
+
+// resume walks to the step where the learner was, with his answers.
+func (g *lesson) resume(had progress.Lesson) error {
+	for {
+		step, n := g.walk.Step()
+		if n >= had.Step {
+			return nil
+		}
+		g.remember()
+		if a := had.Answers[step.At]; step.Ask != nil && a != "" {
+			if _, err := g.walk.Answer(a); err != nil {
+				return nil // the lesson has changed since: go on from here
+			}
+			g.remember()
+		}
+		if g.walk.Held() == "try" {
+			g.walk.Run.Seek(g.walk.Target())
+			if _, err := g.walk.Run.Kubectl(step.Try); err != nil {
+				return err
+			}
+			g.walk.Did()
+			g.remember()
+		}
+		if g.walk.Held() != "" || g.walk.Last() {
+			return nil
+		}
+		if err := g.walk.Next(); err != nil {
+			return err
+		}
+	}
 }
 
 // remember keeps the present step's words, in every language.

@@ -145,7 +145,10 @@ func (p *Player) header(r ui.Region, t *theme.Theme) {
 		x = r.TextRight(x, 0, p.Verdict, st) - 3
 	}
 	lx := r.Text(1, 0, "podwalk", t.Brand) + 2
-	r.TextMax(lx, 0, max(x-lx, 0), p.Title, t.Text)
+	lx = r.TextMax(lx, 0, max(x-lx, 0), p.Title, t.Text) + 2
+	if p.Pinned && p.Diagram != nil {
+		r.TextMax(lx, 0, max(x-lx, 0), "z "+f.Cat.T("diagram."+p.Diagram.ID), t.Now)
+	}
 }
 
 func total(f *frame.Frame) string {
@@ -165,10 +168,6 @@ func (p *Player) diagram(r ui.Region, t *theme.Theme) {
 		return
 	}
 	panes.DrawDiagram(r, t, p.Frame, d)
-	if p.Pinned {
-		label := p.Frame.Cat.T("diagram." + d.ID)
-		r.TextRight(r.W-1, r.H-1, "z "+label, t.Dim)
-	}
 }
 
 func (p *Player) panel(r ui.Region, t *theme.Theme, side bool) {
