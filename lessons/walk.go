@@ -25,6 +25,7 @@ type Walk struct {
 	target  int // hops that have been told up to here
 	answers map[string]string
 	right   map[string]string // answers that the run decided, by anchor
+	tried   map[string]bool   // what the learner was asked to bring about and has
 }
 
 // Faults injects a fault of the palette into a run, and takes it away again.
@@ -35,7 +36,7 @@ type Faults interface {
 
 // NewWalk begins a lesson on a fresh run.
 func NewWalk(l Lesson, r *engine.Run, faults Faults) *Walk {
-	return &Walk{Lesson: l, Run: r, faults: faults, answers: map[string]string{}, right: map[string]string{}}
+	return &Walk{Lesson: l, Run: r, faults: faults, answers: map[string]string{}, right: map[string]string{}, tried: map[string]bool{}}
 }
 
 // Step returns the step where the learner is, and its number from 0.
@@ -112,10 +113,14 @@ func (w *Walk) Did() {
 
 // done reports whether what the step waits for has come, and moves the target there.
 func (w *Walk) done(s Step) bool {
-	if s.Until == nil {
+	if s.Until == nil || w.tried[s.At] {
 		return true
 	}
-	return w.find(*s.Until)
+	if !w.find(*s.Until) {
+		return false
+	}
+	w.tried[s.At] = true // found once: asking again must not move on to the next like it
+	return true
 }
 
 func (w *Walk) find(u Until) bool {

@@ -47,7 +47,10 @@ func complete(v frame.View, line string) []string {
 	case verb == "logs" || verb == "exec":
 		return matching(names(v, "pods"), last)
 	case len(plain) == 0 && verb != "run":
-		return matching(resources(), last)
+		if m := matching(resources(), last); len(m) > 0 {
+			return m
+		}
+		return matching(allResources(), last)
 	case len(plain) == 1 && verb != "create":
 		return matching(names(v, plain[0]), last)
 	}
@@ -65,7 +68,17 @@ func matching(all []string, prefix string) []string {
 	return out
 }
 
+// common kinds come first: "po" is completed to pods, not to the longer choice.
+var common = []string{
+	"pods", "nodes", "services", "deployments", "replicasets", "events", "namespaces", "configmaps", "secrets", "endpointslices",
+}
+
 func resources() []string {
+	return common
+}
+
+// allResources lists the other kinds too, for a word that no common one begins with.
+func allResources() []string {
 	var out []string
 	for _, k := range kube.Kinds() {
 		out = append(out, k.Resource.Resource)

@@ -56,7 +56,7 @@ func Drill(x exercises.Exercise, seed uint64, newShell NewShell, done func(point
 		if err != nil {
 			return d.tl, err
 		}
-		a.Run.Seek(cursor + 1)
+		d.tl.goTo(f, cursor)
 		err = a.Inject(f)
 		d.tl.broken = true
 		if err == nil {

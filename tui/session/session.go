@@ -28,8 +28,12 @@ func base(id string, r *engine.Run, t *Timeline, title scenario.Text) *app.Sessi
 		Title:  func(l i18n.Lang) string { return title.In(string(l)) },
 		Faults: palette,
 		Inject: func(cursor int, id string) (player.Timeline, error) {
-			r.Seek(cursor + 1)
-			err := exercises.Palette{}.Inject(r, id)
+			f, err := exercises.FaultByID(id)
+			if err != nil {
+				return t, err
+			}
+			t.goTo(f, cursor)
+			err = f.Inject(r)
 			t.broken = true
 			t.Sync()
 			return t, err

@@ -1,14 +1,17 @@
 package session
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"podwalk/engine"
 	"podwalk/engine/scenario"
 	"podwalk/engine/stage"
 	"podwalk/tui/app"
 	"podwalk/tui/i18n"
+	"podwalk/tui/progress"
 	"podwalk/tui/tuitest"
 )
 
@@ -61,5 +64,111 @@ func TestLiveRun(t *testing.T) {
 	d.Keys("g")
 	if s := d.Screen(); !strings.Contains(s, "hop 0 of") {
 		t.Errorf("not back at the start\n%s", s)
+	}
+}
+
+// typist is a kubectl that knows two commands.
+type typist struct{ t *engine.Timeline }
+
+func (s typist) Kubectl(line string) (stdout, stderr string, code int) {
+	switch {
+	case strings.Contains(line, "run nginx"):
+		if err := s.t.Act(func(e *engine.Engine) error { return e.ApplyManifest([]byte(nginx), "default") }); err != nil {
+			return "", err.Error(), 1
+		}
+		return "pod/nginx created\n", "", 0
+	case strings.Contains(line, "get"):
+		return "NAME   READY\n", "", 0
+	}
+	return "", "error: unknown command\n", 1
+}
+
+func (typist) Close() error { return nil }
+
+func shell(t *engine.Timeline, _ string) (engine.Shell, error) { return typist{t}, nil }
+
+func program(t *testing.T) *Program {
+	t.Helper()
+	store, err := progress.Open(filepath.Join(t.TempDir(), "progress.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Program{NewShell: shell, Progress: store, Seed: 1, Wall: func() time.Time { return time.Time{} }}
+}
+
+func drive(t *testing.T, p *Program, open string) *tuitest.Driver {
+	t.Helper()
+	d, err := tuitest.New(120, 36, i18n.English, open, func(o *app.Options) { o.Program = p })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestFirstActs walks the beginning of the first lesson as a learner does: predict, type
+// the command, go on, predict again; then leaves and comes back.
+func TestFirstActs(t *testing.T) {
+	p := program(t)
+	d := drive(t, p, "lesson/first-pod")
+	if s := d.Screen(); !strings.Contains(s, "Your turn") || !strings.Contains(s, "what exists?") {
+		t.Fatalf("the lesson does not begin with its question\n%s", s)
+	}
+	d.Keys("n")
+	if s := d.Screen(); !strings.Contains(s, "Answer first") {
+		t.Fatalf("the question does not hold\n%s", s)
+	}
+	d.Keys("1", "n")
+	s := d.Screen()
+	if !strings.Contains(s, "$ ") || !strings.Contains(s, "Type it in the terminal") {
+		t.Fatalf("no terminal to type in\n%s", s)
+	}
+	d.Type("kubectl run nginx --image=nginx")
+	d.Keys("enter")
+	if s := d.Screen(); !strings.Contains(s, "Save") || strings.Contains(s, "hop 0 of") {
+		t.Fatalf("the command does not bring the story to the Pod's saving\n%s", s)
+	}
+	d.Keys("n", "n")
+	if s := d.Screen(); !strings.Contains(s, "Where will the Pod go?") {
+		t.Fatalf("not at the second prediction\n%s", s)
+	}
+	d.Keys("3", "n")
+	if s := d.Screen(); !strings.Contains(s, "The decision is saved") {
+		t.Fatalf("the lesson does not go on to the binding\n%s", s)
+	}
+	d.Keys("l")
+	if s := d.Screen(); strings.Contains(s, "The decision is saved") || !strings.Contains(s, "spec.nodeName") {
+		t.Fatalf("the lesson is not in Chinese\n%s", s)
+	}
+	d.Keys("l", "p", "q")
+	if s := d.Screen(); !strings.Contains(s, "step 5 of") {
+		t.Fatalf("progress is not kept\n%s", s)
+	}
+	d.Keys("enter")
+	if s := d.Screen(); !strings.Contains(s, "The decision is saved") {
+		t.Fatalf("the lesson is not taken up where it was left\n%s", s)
+	}
+}
+
+func TestSandboxBreaks(t *testing.T) {
+	d := drive(t, program(t), "sandbox")
+	d.Keys("n", "n", "n", "f")
+	d.Type("insufficient")
+	d.Keys("enter")
+	if s := d.Screen(); !strings.Contains(s, "Injected") {
+		t.Fatalf("nothing injected\n%s", s)
+	}
+	d.Keys("G")
+	if s := d.Screen(); !strings.Contains(s, "failed at") && !strings.Contains(s, "FailedScheduling") {
+		t.Errorf("the run does not fail\n%s", s)
+	}
+}
+
+func TestComplete(t *testing.T) {
+	s := sandbox(t)
+	for line, want := range map[string]string{"kubectl get po": "pods", "k describe pod ng": "nginx", "kubectl desc": "describe", "ku": "kubectl"} {
+		got := s.Complete(200, line)
+		if len(got) == 0 || got[len(got)-1] != want && got[0] != want {
+			t.Errorf("%q: %v, want %s", line, got, want)
+		}
 	}
 }

@@ -4,13 +4,16 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"podwalk/engine"
 	"podwalk/engine/kernel"
+	"podwalk/engine/stage"
 	"podwalk/engine/trace"
+	"podwalk/exercises"
 	"podwalk/tui/frame"
 )
 
@@ -103,6 +106,31 @@ func (t *Timeline) Focus() trace.Ref {
 	}
 	return trace.Ref{}
 }
+
+// goTo brings the engine to the moment at which a fault is to happen: the cursor, or, for
+// a mistake in a manifest whose request is still on its way, when the workload has been
+// saved and its client knows.
+func (t *Timeline) goTo(f exercises.Fault, cursor int) {
+	saved := func(h trace.Hop) bool {
+		return h.Stage == stage.Persist && h.Outcome == trace.OK && (h.Object.Kind == "Pod" || h.Object.Kind == "Deployment")
+	}
+	if !f.Rewrites() || slices.ContainsFunc(t.hops[:max(cursor+1, 0)], saved) {
+		t.run.Seek(cursor + 1)
+		return
+	}
+	if i := slices.IndexFunc(t.hops, saved); i >= 0 {
+		cursor = i
+	}
+	t.run.Seek(cursor + 1)
+	t.run.Here()
+	for n := 0; n < answerHops && t.run.Verdict().Ready; n++ { // nothing was asked for yet
+		t.run.Run(1, time.Second)
+	}
+	t.run.Seek(t.run.Len())
+}
+
+// answerHops is how many hops may lie between saving an object and its client's knowing.
+const answerHops = 10
 
 // index returns the place of the hop with a sequence number, -1 for none.
 func (t *Timeline) index(seq uint64) int {
