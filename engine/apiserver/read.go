@@ -26,7 +26,7 @@ func (s *Server) serveRead(f *flight) error {
 	}
 	row, ok := resources.Get(r.Resource)
 	if !ok {
-		return notFoundPath(r)
+		return s.readUnstored(f)
 	}
 	// A read at version 0 may come from the server's own cache; any other asks etcd.
 	if s.etcd.Stopped() && r.Options.ResourceVersion != "0" {

@@ -160,6 +160,9 @@ func resourceNamed(name string) schema.GroupVersionResource {
 			return k.Resource
 		}
 	}
+	if parsed, err := schema.ParseGroupVersion(gv); versioned && err == nil {
+		return parsed.WithResource(name)
+	}
 	return schema.GroupVersionResource{Version: "v1", Resource: name}
 }
 

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -92,6 +94,10 @@ func openAPI(w http.ResponseWriter, r *http.Request, p string) bool {
 		_, _ = w.Write(openAPIRoot())
 		return true
 	case p == "/openapi/v2":
+		if strings.Contains(r.Header.Get("Accept"), "proto-openapi") { // kubectl takes nothing else
+			writeDocument(w, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf", openAPIv2Proto())
+			return true
+		}
 		doc, _ := document("openapi/v2")
 		writeDocument(w, runtime.ContentTypeJSON, doc)
 		return true
@@ -109,6 +115,21 @@ func openAPI(w http.ResponseWriter, r *http.Request, p string) bool {
 	}
 	return false
 }
+
+// openAPIv2Proto is the version 2 document in its other form. kubectl asks for it when it
+// meets a kind that version 3 does not have.
+var openAPIv2Proto = sync.OnceValue(func() []byte {
+	doc, _ := document("openapi/v2")
+	parsed, err := openapi_v2.ParseDocument(doc)
+	if err != nil {
+		panic("serve: openapi/v2: " + err.Error())
+	}
+	b, err := proto.Marshal(parsed)
+	if err != nil {
+		panic("serve: openapi/v2: " + err.Error())
+	}
+	return b
+})
 
 func writeDocument(w http.ResponseWriter, media string, doc []byte) {
 	w.Header().Set("Content-Type", media)
