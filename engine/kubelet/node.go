@@ -257,7 +257,11 @@ func (kl *Kubelet) beat() {
 	}
 	if kl.Node.RuntimeAsked && kl.k.Now().Sub(kl.Node.RuntimeSeen) >= kl.cfg.LeasePeriod {
 		kl.Node.RuntimeAsked = false // no answer is an answer: ask again, and see what is said
-		kl.syncNode()
+		if kl.Node.Registered {
+			kl.syncNode()
+		} else {
+			kl.register()
+		}
 	}
 	kl.askRuntime()
 }
