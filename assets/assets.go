@@ -10,5 +10,5 @@ import "embed"
 
 // FS is the embedded tree, with the folders of this directory at its root.
 //
-//go:embed themes i18n diagrams manifests all:openapi discovery
+//go:embed themes i18n diagrams manifests catalog all:openapi discovery
 var FS embed.FS

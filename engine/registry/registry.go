@@ -1,0 +1,210 @@
+// Package registry is where images come from: the registries of the world, as far as a
+// node can see them. What they have is data (assets/catalog/images.yaml).
+//
+// Left out: the distribution protocol itself, manifests for several platforms, rate limits,
+// signatures.
+package registry
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/distribution/reference"
+	"sigs.k8s.io/yaml"
+
+	"podwalk/assets"
+	"podwalk/engine/fault"
+	"podwalk/engine/process"
+)
+
+// Image is what a registry knows of one image.
+type Image struct {
+	Ref        string // "docker.io/library/nginx:1.29"
+	Digest     string // "sha256:…" of its manifest
+	Layers     []Layer
+	Entrypoint []string
+	Cmd        []string
+	User       string
+	StopSignal string
+	Ports      []int32
+	Programs   []process.Program
+	Tools      bool // it has a shell and the small commands
+}
+
+// Layer is one layer, by its digest; images share layers.
+type Layer struct {
+	Digest string
+	Size   int64
+}
+
+// Size is the sum of the layers.
+func (i Image) Size() int64 {
+	var n int64
+	for _, l := range i.Layers {
+		n += l.Size
+	}
+	return n
+}
+
+type entry struct {
+	Repository string   `json:"repository"`
+	Tags       []string `json:"tags"`
+	Layers     []int64  `json:"layers"`
+	Entrypoint []string `json:"entrypoint"`
+	Cmd        []string `json:"cmd"`
+	User       string   `json:"user"`
+	StopSignal string   `json:"stopSignal"`
+	Ports      []int32  `json:"ports"`
+	Programs   []string `json:"programs"`
+	Tools      bool     `json:"tools"`
+}
+
+type catalog struct {
+	Bandwidth int64             `json:"bandwidth"`
+	Programs  []process.Program `json:"programs"`
+	Images    []entry           `json:"images"`
+	Default   entry             `json:"default"`
+}
+
+// Registry answers for all registries. It holds no state of the run.
+type Registry struct {
+	board *fault.Board
+	cat   *catalog
+}
+
+var builtin = func() *catalog {
+	data, err := assets.FS.ReadFile("catalog/images.yaml")
+	if err != nil {
+		panic(err)
+	}
+	var c catalog
+	if err := yaml.UnmarshalStrict(data, &c); err != nil {
+		panic("catalog/images.yaml: " + err.Error())
+	}
+	return &c
+}()
+
+// New returns the registries.
+func New(board *fault.Board) *Registry { return &Registry{board, builtin} }
+
+// Error is why an image cannot be had, as containerd prints it after "failed to pull and
+// unpack image …: ". NotFound ones come with the code of the RPC, all others without.
+type Error struct {
+	NotFound bool
+	Text     string
+	Slow     time.Duration // how long it takes until that is known
+}
+
+// Normalize spells a reference out: "nginx" is "docker.io/library/nginx:latest".
+func Normalize(ref string) (string, error) {
+	n, err := reference.ParseDockerRef(ref)
+	if err != nil {
+		return "", err
+	}
+	return n.String(), nil
+}
+
+// Resolve asks the registry for an image; ref is normalized, named is how the Pod spelt
+// it.
+func (r *Registry) Resolve(ref, named string) (Image, *Error) {
+	host, _, _ := strings.Cut(ref, "/")
+	if r.board.Hits(fault.RegistryDown, host) {
+		dial := map[string]string{"docker.io": "registry-1.docker.io"}[host]
+		if dial == "" {
+			dial = host
+		}
+		return Image{}, &Error{Slow: 40 * time.Millisecond, Text: fmt.Sprintf("failed to resolve image: failed to do request: Head %q: dial tcp %s:443: connect: connection refused",
+			manifestURL(dial, ref), address(dial))}
+	}
+	missing := &Error{NotFound: true, Slow: 400 * time.Millisecond, Text: "failed to resolve image: " + ref + ": not found"}
+	if v, on := r.board.On(fault.RegistryTagMissing); on && (v == named || v == ref || v == "") {
+		return Image{}, missing
+	}
+	repo, tag := split(ref)
+	e := r.find(repo)
+	if len(e.Tags) > 0 && tag != "" && !slices.Contains(e.Tags, tag) {
+		return Image{}, missing
+	}
+	return r.image(e, repo, ref), nil
+}
+
+func manifestURL(host, ref string) string {
+	repo, tag := split(ref)
+	_, path, _ := strings.Cut(repo, "/")
+	if tag == "" {
+		_, tag, _ = strings.Cut(ref, "@")
+	}
+	return "https://" + host + "/v2/" + path + "/manifests/" + tag
+}
+
+// address is a made-up but fixed address of a registry.
+func address(host string) string {
+	sum := sha256.Sum256([]byte(host))
+	return fmt.Sprintf("198.51.100.%d", 1+int(sum[0])%250)
+}
+
+// split takes a normalized reference apart; tag is empty for a digest.
+func split(ref string) (repo, tag string) {
+	ref, _, digest := strings.Cut(ref, "@")
+	i := strings.LastIndexByte(ref, ':')
+	if i > strings.LastIndexByte(ref, '/') {
+		return ref[:i], ref[i+1:]
+	}
+	if digest {
+		return ref, ""
+	}
+	return ref, "latest"
+}
+
+func (r *Registry) find(repo string) entry {
+	for _, e := range r.cat.Images {
+		if e.Repository == repo {
+			return e
+		}
+	}
+	d := r.cat.Default
+	d.Repository = repo
+	return d
+}
+
+func (r *Registry) image(e entry, repo, ref string) Image {
+	img := Image{
+		Ref: ref, Digest: "sha256:" + digest("manifest", repo, ref), Entrypoint: e.Entrypoint, Cmd: e.Cmd,
+		User: e.User, StopSignal: e.StopSignal, Ports: e.Ports, Tools: e.Tools,
+	}
+	if img.StopSignal == "" {
+		img.StopSignal = "TERM"
+	}
+	for i, size := range e.Layers {
+		owner := repo
+		if size == 29800000 {
+			owner = "debian" // the base layer is the same one everywhere
+		}
+		if i > 0 {
+			owner = ref
+		}
+		img.Layers = append(img.Layers, Layer{"sha256:" + digest("layer", owner, fmt.Sprint(i, size)), size})
+	}
+	for _, name := range e.Programs {
+		for _, p := range r.cat.Programs {
+			if p.Name == name {
+				img.Programs = append(img.Programs, p)
+			}
+		}
+	}
+	return img
+}
+
+func digest(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+// Transfer is how long so many bytes take.
+func (r *Registry) Transfer(bytes int64) time.Duration {
+	return time.Duration(float64(bytes) / float64(r.cat.Bandwidth) * float64(time.Second))
+}
