@@ -18,13 +18,17 @@ import (
 	"podwalk/engine/apiserver/authz"
 	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/client"
+	"podwalk/engine/cni"
 	"podwalk/engine/controllers"
+	"podwalk/engine/cri"
 	"podwalk/engine/etcd"
 	"podwalk/engine/fault"
 	"podwalk/engine/kernel"
 	"podwalk/engine/kube"
 	"podwalk/engine/kubelet"
+	"podwalk/engine/kubeproxy"
 	"podwalk/engine/network"
+	"podwalk/engine/registry"
 	"podwalk/engine/scenario"
 	"podwalk/engine/scheduler"
 	"podwalk/engine/stage"
@@ -33,12 +37,13 @@ import (
 
 // parts are the components of one cluster.
 type parts struct {
-	cfg    config
-	etcd   *etcd.Etcd
-	api    *apiserver.Server
-	net    *network.Net
-	starts []func()
-	actors []kernel.ActorID // of what runs on nodes
+	cfg     config
+	etcd    *etcd.Etcd
+	api     *apiserver.Server
+	net     *network.Net
+	proxies map[string]*kubeproxy.Proxy
+	starts  []func()
+	actors  []kernel.ActorID // of what runs on nodes
 
 	controllers []kernel.ActorID
 }
@@ -65,6 +70,7 @@ func assemble(c scenario.Cluster) (*Engine, error) {
 	e.k.Register(outside, e.inbox)
 	p := &e.parts
 	p.net = network.New(e.k, e.log, e.board)
+	p.proxies = map[string]*kubeproxy.Proxy{}
 	p.cfg = config{ClientLatency: time.Millisecond}
 	e.controlPlane()
 	for i, n := range c.Nodes {
@@ -101,7 +107,7 @@ func (e *Engine) client(component stage.Component, actor kernel.ActorID, user st
 func (e *Engine) node(i int, n scenario.Node) error {
 	p := &e.parts
 	cfg := kubelet.DefaultConfig()
-	cfg.Node, cfg.IP, cfg.Kwok = n.Name, nodeIP(i, n), true
+	cfg.Node, cfg.IP, cfg.Kwok = n.Name, nodeIP(i, n), n.Kwok
 	cfg.PodCIDR = fmt.Sprintf("10.%d.%d.0/24", 244+i/250, i%250)
 	cfg.Labels, cfg.Taints = map[string]string{}, n.Taints
 	for k, v := range n.Labels {
@@ -121,10 +127,36 @@ func (e *Engine) node(i int, n scenario.Node) error {
 		}
 	}
 	cl := e.client(stage.On(stage.Kubelet, n.Name), kernel.ActorID(stage.On(stage.Kubelet, n.Name)), "system:node:"+n.Name, "system:nodes")
+	if !n.Kwok {
+		e.machine(i, n, cfg)
+	}
 	k := kubelet.New(e.k, e.log, e.board, cl, p.net, cfg)
 	p.actors = append(p.actors, kernel.ActorID(stage.On(stage.Kubelet, n.Name)))
 	p.starts = append(p.starts, k.Start)
 	return nil
+}
+
+// machine makes what a real node has besides its kubelet.
+func (e *Engine) machine(i int, n scenario.Node, kc kubelet.Config) {
+	p := &e.parts
+	p.net.Attach(kc.IP)
+	plugin := cni.New(e.k, e.board, p.net, cni.Config{Node: n.Name, PodCIDR: kc.PodCIDR})
+	rc := cri.DefaultConfig()
+	rc.Node, rc.IP, rc.Images = n.Name, kc.IP, n.Images
+	if len(kc.StaticPods) > 0 {
+		for _, pod := range kc.StaticPods { // kubeadm has pulled them before the kubelet starts
+			rc.Images = append(rc.Images, pod.Spec.Containers[0].Image)
+		}
+	}
+	runtime := cri.New(e.k, e.log, e.board, p.net, plugin, registry.New(e.board), rc)
+	pc := kubeproxy.DefaultConfig()
+	pc.Node, pc.IP = n.Name, kc.IP
+	pc.Quiet = n.ControlPlane || i > 2 // the rules are the same everywhere
+	id := stage.On(stage.KubeProxy, n.Name)
+	proxy := kubeproxy.New(e.k, e.log, e.board, e.client(id, kernel.ActorID(id), "system:kube-proxy"), p.net, pc)
+	p.proxies[n.Name] = proxy
+	p.starts = append(p.starts, runtime.Start, proxy.Start)
+	p.actors = append(p.actors, kernel.ActorID(id), kernel.ActorID(stage.On(stage.Containerd, n.Name)))
 }
 
 func nodeIP(i int, n scenario.Node) string {
@@ -281,5 +313,10 @@ func (p *parts) actorsOf(component string) []kernel.ActorID {
 // arrives asks whether a packet from a node of the cluster to the Service's first port
 // reaches a Pod.
 func (e *Engine) arrives(svc *corev1.Service) bool {
+	for _, n := range e.cluster.Nodes {
+		if p, ok := e.parts.proxies[n.Name]; ok && !n.ControlPlane {
+			return p.Reaches(svc.Namespace, svc.Name)
+		}
+	}
 	return true // no machine with a kube-proxy: played nodes
 }
