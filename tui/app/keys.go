@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"podwalk/tui/i18n"
@@ -118,7 +119,7 @@ func help(c *i18n.Catalog, b Binding, does string) ui.KeyHelp {
 }
 
 // playerBar is the player's key bar: the important keys first, shortened to the width.
-func playerBar(c *i18n.Catalog, w int, playing bool) []ui.KeyHelp {
+func playerBar(c *i18n.Catalog, w int, playing, faults, kubectl bool) []ui.KeyHelp {
 	play := "play"
 	if playing {
 		play = "pause"
@@ -133,10 +134,13 @@ func playerBar(c *i18n.Catalog, w int, playing bool) []ui.KeyHelp {
 		help(c, Keys.Play, play), {Key: "→ ←", Does: c.T("key.next")}, {Key: "] [", Does: c.T("key.step")},
 		help(c, Keys.Zoom, ""), help(c, Keys.Tab, ""), help(c, Keys.Fault, ""), help(c, Keys.Kubectl, ""), help(c, Keys.Help, ""),
 	}
+	bar := short
 	if barWidth(full) <= w {
-		return full
+		bar = full
 	}
-	return short
+	return slices.DeleteFunc(bar, func(k ui.KeyHelp) bool {
+		return k.Key == Keys.Fault.Shown && !faults || k.Key == Keys.Kubectl.Shown && !kubectl
+	})
 }
 
 func barWidth(ks []ui.KeyHelp) int {

@@ -141,8 +141,12 @@ func (m *Model) questionKey(k string) bool {
 	}
 	q := m.passage.Question
 	switch {
+	case Keys.Up.Is(k) && m.choice == 0:
+		m.scroll = max(m.scroll-1, 0)
 	case Keys.Up.Is(k):
-		m.choice = max(m.choice-1, 0)
+		m.choice--
+	case (Keys.Down.Is(k) || Keys.Choose.Is(k)) && m.scroll < m.rows:
+		m.scroll = m.rows // the choices are read before one is made
 	case Keys.Down.Is(k):
 		m.choice = min(m.choice+1, len(q.Choices)-1)
 	case len(k) == 1 && k[0] >= '1' && int(k[0]-'1') < len(q.Choices):
@@ -226,7 +230,7 @@ func (m *Model) onMouse(msg tea.MouseMsg) {
 	case msg.Button == tea.MouseButtonWheelDown:
 		m.scroll = min(m.scroll+2, max(m.rows, 0))
 	case msg.Button == tea.MouseButtonLeft && msg.Action == tea.MouseActionPress:
-		l := views.Layout(m.w, m.h, m.tab == views.TabKubectl)
+		l := views.Layout(m.w, m.h, m.tab == views.TabKubectl, 0) // the track does not move
 		if n := m.play.Timeline().Len(); l.Track.In(msg.X, msg.Y) && l.Track.W > 5 && n > 0 {
 			m.play.Pause()
 			m.play.Seek((msg.X - l.Track.X - 2) * (n - 1) / (l.Track.W - 5))
@@ -477,5 +481,5 @@ func (m *Model) playerBar() []ui.KeyHelp {
 			{Key: "pgup", Does: m.cat.T("key.scroll")}, help(m.cat, Keys.Escape, ""),
 		}
 	}
-	return playerBar(m.cat, m.w, m.play.Playing)
+	return playerBar(m.cat, m.w, m.play.Playing, m.sess.Faults != nil, m.sess.Kubectl != nil)
 }

@@ -62,7 +62,7 @@ func (m *Model) drawPlayer(r ui.Region) {
 		p.Term = nil
 	}
 	p.Try = m.sess.Guide != nil && !m.busy && m.sess.Guide.Held() == "try" && p.Term != nil
-	if m.sess.Verdict != nil && m.play.AtEnd() {
+	if m.sess.Verdict != nil && m.play.AtEnd() && m.play.Cursor() >= 0 {
 		p.Verdict = m.sess.Verdict(m.cat)
 	}
 	p.Draw(r, m.theme)

@@ -3,6 +3,7 @@ package panes
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"podwalk/engine/stage"
@@ -71,7 +72,7 @@ func drawCorridor(r ui.Region, s *scene, b box) {
 				wy, ww = y+4+i%2, 2*w-1
 			}
 			word := text.Truncate(doorWord(h), ww)
-			wx := min(max(x+(w-text.Width(word))/2, 0), r.W-text.Width(word))
+			wx := min(max(x+(w-text.Width(word))/2, 1), r.W-text.Width(word)-1)
 			r.Text(wx, wy, word, st)
 		}
 		x += w + gap
@@ -173,7 +174,7 @@ func drawRequest(r ui.Region, s *scene, _ box) {
 // drawObject shows the object as it is now, what the hop added in front.
 func drawObject(r ui.Region, s *scene, _ box) {
 	before, after := s.f.ObjectChange()
-	diffs := frame.Compare(before, after)
+	diffs := slices.DeleteFunc(frame.Compare(before, after), func(d frame.Diff) bool { return dull(d.Path) })
 	if len(diffs) == 0 {
 		// Between two changes the object is shown as it was last changed.
 		if c, _, ok := frame.Last[trace.Change](s.f, nil); ok && c.After != nil {
@@ -193,13 +194,21 @@ func drawObject(r ui.Region, s *scene, _ box) {
 func interesting(ls []frame.Leaf) []frame.Leaf {
 	var out []frame.Leaf
 	for _, l := range ls {
-		switch {
-		case l.Path == "apiVersion", strings.HasPrefix(l.Path, "metadata.") && l.Path != "metadata.name" && l.Path != "metadata.namespace":
-		default:
+		if !dull(l.Path) {
 			out = append(out, l)
 		}
 	}
 	return out
+}
+
+// dull fields are set on every object and tell a learner nothing here.
+func dull(path string) bool {
+	for _, p := range []string{"apiVersion", "metadata.creationTimestamp", "metadata.generation", "metadata.generateName", "metadata.resourceVersion", "metadata.uid"} {
+		if path == p {
+			return true
+		}
+	}
+	return strings.HasPrefix(path, "metadata.managedFields")
 }
 
 // DrawDiffs lists changed fields, one a line, and returns the row after them.

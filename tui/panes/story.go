@@ -222,8 +222,7 @@ func question(r ui.Region, t *theme, f *frame.Frame, y int, q *frame.Question, c
 		y = r.Rich(0, y+1, r.W, c.Feedback, t.Text, t.Strong, t.Code)
 	} else {
 		y++
-		r.TextMax(0, y, r.W, f.Cat.T("quiz.locked"), t.Dim)
-		y++
+		y = r.Rich(0, y, r.W, f.Cat.T("quiz.locked"), t.Dim, t.Dim, t.Dim)
 	}
 	return y
 }
@@ -239,6 +238,11 @@ func Duration(d time.Duration) string {
 		return fmt.Sprintf("%dm %02ds", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%dh %02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// StoryRows returns how many rows a story takes in w columns.
+func StoryRows(t *theme, f *frame.Frame, p *frame.Passage, w int) int {
+	return Story(ui.NewCanvas(w, 0).All(), t, f, p, 0)
 }
 
 // Scrolled draws a panel of any length into r from row skip on and returns the number

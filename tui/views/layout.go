@@ -35,12 +35,18 @@ type Rects struct {
 
 // Layout computes the rectangles for a terminal of w×h cells. A wide panel has more than
 // half of the screen: kubectl's tables want it.
-func Layout(w, h int, wide bool) Rects {
+//
+// wish is how many rows the panel would like to have where it stands below the diagram;
+// the diagram gives way to it as far as it stays readable.
+func Layout(w, h int, wide bool, wish int) Rects {
 	if w >= 100 && h >= 26 {
 		return sideBySide(w, h, wide)
 	}
-	return stacked(w, h)
+	return stacked(w, h, wish)
 }
+
+// diagramMin is how low a diagram may become.
+const diagramMin = 5
 
 func sideBySide(w, h int, wide bool) Rects {
 	l := Rects{Side: true}
@@ -70,7 +76,7 @@ func sideBySide(w, h int, wide bool) Rects {
 	return l
 }
 
-func stacked(w, h int) Rects {
+func stacked(w, h, wish int) Rects {
 	l := Rects{Header: ui.Rect{X: 0, Y: 0, W: w, H: 1}}
 	foot := 2 // badges and track share a row
 	if h >= 28 {
@@ -81,6 +87,7 @@ func stacked(w, h int) Rects {
 	if h >= 34 {
 		dh = min(room-12, 26)
 	}
+	dh = max(min(dh, room-wish), min(dh, diagramMin))
 	l.Diagram = ui.Rect{X: 0, Y: 2, W: w, H: dh}
 	l.Panel = ui.Rect{X: 1, Y: 3 + dh, W: w - 2, H: room - dh}
 	l.Rules = []int{1, 2 + dh, h - foot - 1}

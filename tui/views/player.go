@@ -64,7 +64,7 @@ type Player struct {
 
 // Draw draws the player.
 func (p *Player) Draw(r ui.Region, t *theme.Theme) {
-	l := Layout(r.W, r.H, p.Tab == TabKubectl)
+	l := p.Layout(r.W, r.H, t)
 	g := &t.Glyph
 	p.header(r.At(l.Header), t)
 	for i, y := range l.Rules {
@@ -108,6 +108,16 @@ func (p *Player) Draw(r ui.Region, t *theme.Theme) {
 		panes.Track(r.At(l.Track), t, p.Marks, p.Cursor)
 	}
 	ui.KeyBar(r.At(l.Keys), t, p.Keys)
+}
+
+// Layout computes the rectangles for what is shown now. A question wants to be read as a
+// whole.
+func (p *Player) Layout(w, h int, t *theme.Theme) Rects {
+	wish := 0
+	if p.Tab == TabStory && p.Passage != nil && p.Passage.Question != nil {
+		wish = panes.StoryRows(t, p.Frame, p.Passage, w-3) + 1
+	}
+	return Layout(w, h, p.Tab == TabKubectl, wish)
 }
 
 func (p *Player) header(r ui.Region, t *theme.Theme) {
