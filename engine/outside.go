@@ -128,6 +128,9 @@ func refOf(r wire.Request) trace.Ref {
 	if k, ok := kube.ByResource(r.Resource); ok {
 		ref.Kind = k.Kind.Kind
 	}
+	if ref.Name == "" {
+		ref.Name = kube.NameIn(r.Body)
+	}
 	return ref
 }
 

@@ -60,12 +60,11 @@ func (e *Engine) settle(deadline time.Duration, tick func()) Verdict {
 		deadline = DeadlineDefault
 	}
 	end := e.origin.Add(deadline)
-	const quiet = 2 * time.Second
 	for e.k.Err() == nil {
 		tick()
 		if v := e.Verdict(); v.Ready {
 			// Let what is under way end (status reports, endpoint slices), and look again.
-			e.Advance(quiet)
+			e.Advance(e.quiet())
 			if v := e.Verdict(); v.Ready {
 				return v
 			}
@@ -146,7 +145,7 @@ func (e *Engine) judgePod(ref trace.Ref) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	pod := o.(*corev1.Pod)
-	if ready(pod) {
+	if ready(pod) && e.stable(pod) {
 		return Verdict{}, false
 	}
 	return e.blame(ref, pod), true
@@ -165,6 +164,42 @@ func ready(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// watched is how long a running container is looked at before it counts as stable: until
+// its liveness probe could have ended it, and a little more.
+func watched(pod *corev1.Pod) time.Duration {
+	d := 5 * time.Second
+	for _, c := range pod.Spec.Containers {
+		for _, p := range []*corev1.Probe{c.LivenessProbe, c.StartupProbe} {
+			if p != nil {
+				d = max(d, time.Duration(p.InitialDelaySeconds+(p.FailureThreshold+1)*p.PeriodSeconds)*time.Second)
+			}
+		}
+	}
+	return d
+}
+
+// quiet is how long a run that looks well is watched before it is believed.
+func (e *Engine) quiet() time.Duration {
+	d := 2 * time.Second
+	for _, o := range e.List(kube.Pods, "") {
+		if pod := o.(*corev1.Pod); pod.Namespace != "kube-system" {
+			d = max(d, watched(pod))
+		}
+	}
+	return d
+}
+
+// stable reports whether a Pod's containers stay up: one that has been restarted must
+// have run for a while.
+func (e *Engine) stable(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.RestartCount > 0 && c.State.Running != nil && e.k.Now().Wall().Sub(c.State.Running.StartedAt.Time) < watched(pod) {
+			return false
+		}
+	}
+	return true
 }
 
 // blame finds the stage at which a Pod that is not Ready got stuck: the last refusal or
@@ -267,7 +302,7 @@ func (e *Engine) judgeOwned(ref trace.Ref, owner any, want int) (Verdict, bool) 
 			continue
 		}
 		n++
-		if !ready(pod) {
+		if !ready(pod) || !e.stable(pod) {
 			return e.blame(trace.Ref{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}, pod), true
 		}
 	}

@@ -150,6 +150,9 @@ func (f *flight) ref() trace.Ref {
 	if row, ok := resources.Get(f.Req.Resource); ok {
 		ref.Kind = row.Kind.Kind.Kind
 	}
+	if f.Object == nil && ref.Name == "" && f.Level == full {
+		ref.Name = kube.NameIn(f.Req.Body)
+	}
 	if m, ok := f.Object.(metav1.Object); ok && ref.Name == "" {
 		ref.Name = m.GetName()
 		if ref.Name == "" {

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 
@@ -210,4 +211,18 @@ func Key(namespace, name string) string {
 func KeyOf(obj runtime.Object) string {
 	m := Meta(obj)
 	return Key(m.GetNamespace(), m.GetName())
+}
+
+// NameIn returns the name of the object in a JSON body, "" where it has none: only to say
+// what a request is about before it has been decoded.
+func NameIn(body []byte) string {
+	var o struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	if len(body) == 0 || json.Unmarshal(body, &o) != nil {
+		return ""
+	}
+	return o.Metadata.Name
 }
