@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	"cri":                       {"cni", "registry", "process"},
 	"cni":                       {},
 	"csi":                       {},
-	"registry":                  {},
+	"registry":                  {"process"}, // an image holds programs
 	"kubeproxy":                 {"client", "apiserver/wire"},
 	"dns":                       {"client", "apiserver/wire"},
 	"conformance":               {"*"},
@@ -281,7 +281,7 @@ func TestBannedCalls(t *testing.T) {
 }
 
 // toolkit is where the screen's libraries may be imported.
-var toolkit = map[string]bool{"tui/app": true, "tui/player": true, "tui/theme": true, "tui/ui": true, "tui/panes": true, "tui/views": true, "tui/serve": true}
+var toolkit = map[string]bool{"tui/app": true, "tui/player": true, "tui/theme": true, "tui/ui": true, "tui/panes": true, "tui/views": true, "tui/serve": true, "tui/session": true, "tui/tuitest": true, "tui/tuitest/gallery": true}
 
 func TestToolkitStaysInside(t *testing.T) {
 	for _, s := range sources(t) {

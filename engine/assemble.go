@@ -21,6 +21,7 @@ import (
 	"podwalk/engine/cni"
 	"podwalk/engine/controllers"
 	"podwalk/engine/cri"
+	"podwalk/engine/csi"
 	"podwalk/engine/etcd"
 	"podwalk/engine/fault"
 	"podwalk/engine/kernel"
@@ -110,6 +111,9 @@ func (e *Engine) node(i int, n scenario.Node) error {
 	cfg.Node, cfg.IP, cfg.Kwok = n.Name, nodeIP(i, n), n.Kwok
 	cfg.PodCIDR = fmt.Sprintf("10.%d.%d.0/24", 244+i/250, i%250)
 	cfg.Labels, cfg.Taints = map[string]string{}, n.Taints
+	if !n.Kwok {
+		cfg.CSIDrivers = []string{csi.LocalPath}
+	}
 	for k, v := range n.Labels {
 		if admission.KubeletMaySet(k) {
 			cfg.Labels[k] = v
@@ -148,6 +152,9 @@ func (e *Engine) machine(i int, n scenario.Node, kc kubelet.Config) {
 			rc.Images = append(rc.Images, pod.Spec.Containers[0].Image)
 		}
 	}
+	sc := csi.DefaultConfig()
+	sc.Node = n.Name
+	csi.New(e.k, sc)
 	runtime := cri.New(e.k, e.log, e.board, p.net, plugin, registry.New(e.board), rc)
 	pc := kubeproxy.DefaultConfig()
 	pc.Node, pc.IP = n.Name, kc.IP

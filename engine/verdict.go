@@ -170,10 +170,14 @@ func ready(pod *corev1.Pod) bool {
 // its liveness probe could have ended it, and a little more.
 func watched(pod *corev1.Pod) time.Duration {
 	d := 5 * time.Second
+	grace := 30 * time.Second
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		grace = time.Duration(*s) * time.Second
+	}
 	for _, c := range pod.Spec.Containers {
 		for _, p := range []*corev1.Probe{c.LivenessProbe, c.StartupProbe} {
 			if p != nil {
-				d = max(d, time.Duration(p.InitialDelaySeconds+(p.FailureThreshold+1)*p.PeriodSeconds)*time.Second)
+				d = max(d, grace+time.Duration(p.InitialDelaySeconds+(p.FailureThreshold+1)*p.PeriodSeconds)*time.Second)
 			}
 		}
 	}
