@@ -62,8 +62,8 @@ var scenes = []struct {
 	{"fault", "happy", []string{"n", "f", "im"}},
 	{"tree", "deployment", []string{"]", "]", "]", "]", "z", "z", "z", "z", "z"}},
 	{"routing", "deployment", []string{"G", "z", "z", "z", "z", "z", "z"}},
-	{"question", "lesson", []string{"]", "]", "]", "]", "n", "n", "n"}},
-	{"answered", "lesson", []string{"]", "]", "]", "]", "n", "n", "n", "2"}},
+	{"question", "lesson", []string{"]", "]", "]", "]", "]", "n", "n"}},
+	{"answered", "lesson", []string{"]", "]", "]", "]", "]", "n", "n", "2"}},
 	{"identify", "identify", []string{"down", "down", "down", "enter", "down"}},
 	{"verdict", "identify", []string{"down", "enter", "enter"}},
 }

@@ -217,7 +217,7 @@ func (m *Model) diagram() *panes.Diagram {
 	if !ok {
 		return m.diagrams[0]
 	}
-	return panes.Zoom(m.diagrams, h.Stage)
+	return panes.Zoom(m.diagrams, h)
 }
 
 func (m *Model) onMouse(msg tea.MouseMsg) {

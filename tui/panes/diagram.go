@@ -331,7 +331,12 @@ func (s *scene) edgeLabel(path []ui.Point, label string, st *style) {
 	w := text.Width(label)
 	if horizontal {
 		x0 := min(path[0].X, path[len(path)-1].X)
-		s.r.TextMax(x0+max((len(path)-w)/2, 0), path[0].Y-1, max(len(path), 4), label, st)
+		at := x0 + max((len(path)-w)/2, 0)
+		if w <= len(path) && !s.free(at, path[0].Y-1, label, st) { // something is above: on the line
+			s.r.Text(at-1, path[0].Y, " "+label+" ", st)
+		} else if w > len(path) {
+			s.r.TextMax(at, path[0].Y-1, max(len(path), 4), label, st)
+		}
 		return
 	}
 	// Beside the path: as near to its middle as there is room.
@@ -355,8 +360,8 @@ func (s *scene) free(x, y int, label string, st *style) bool {
 	if x < 0 || x+w > s.r.W || y < 0 || y >= s.r.H {
 		return false
 	}
-	for i := range w + 2 {
-		if s.r.Get(x-1+i, y) != " " {
+	for i := range w {
+		if s.r.Get(x+i, y) != " " {
 			return false
 		}
 	}

@@ -175,6 +175,7 @@ func drawRequest(r ui.Region, s *scene, _ box) {
 func drawObject(r ui.Region, s *scene, _ box) {
 	before, after := s.f.ObjectChange()
 	diffs := slices.DeleteFunc(frame.Compare(before, after), func(d frame.Diff) bool { return dull(d.Path) })
+	slices.SortStableFunc(diffs, func(a, b frame.Diff) int { return rank(a.Path) - rank(b.Path) })
 	if len(diffs) == 0 {
 		// Between two changes the object is shown as it was last changed.
 		if c, _, ok := frame.Last[trace.Change](s.f, nil); ok && c.After != nil {
@@ -201,9 +202,19 @@ func interesting(ls []frame.Leaf) []frame.Leaf {
 	return out
 }
 
+// rank puts what the learner wrote before what the cluster noted.
+func rank(path string) int {
+	for i, p := range []string{"metadata.name", "spec.", "data.", "status."} {
+		if strings.HasPrefix(path, p) && path != "metadata.namespace" {
+			return i
+		}
+	}
+	return 9
+}
+
 // dull fields are set on every object and tell a learner nothing here.
 func dull(path string) bool {
-	for _, p := range []string{"apiVersion", "metadata.creationTimestamp", "metadata.generation", "metadata.generateName", "metadata.resourceVersion", "metadata.uid"} {
+	for _, p := range []string{"apiVersion", "kind", "metadata.creationTimestamp", "metadata.generation", "metadata.generateName", "metadata.resourceVersion", "metadata.uid"} {
 		if path == p {
 			return true
 		}

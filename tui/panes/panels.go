@@ -245,46 +245,50 @@ func Request(r ui.Region, t *theme, f *frame.Frame) int {
 	return y
 }
 
-// Why shows the chain of causes that ends at the cursor: first cause on top.
+// Why shows the chain of causes that ends at the cursor: this hop on top, below it what
+// led to it, down to where it began.
 func Why(r ui.Region, t *theme, f *frame.Frame) int {
 	chain := f.Why()
-	y := 0
-	r.TextMax(0, y, r.W, f.Cat.T("why.title"), t.Dim)
-	y += 2
-	for i, h := range chain {
-		last := i == len(chain)-1
-		g, st := mark(t, frame.Of(h.Outcome))
-		ws := t.Text
-		if last {
-			g, st = mark(t, hereState(h))
-			ws = t.Strong
+	r.TextMax(0, 0, r.W, f.Cat.T("why.title"), t.Dim)
+	y := 2
+	for i := len(chain) - 1; i >= 0; i-- {
+		y = whyLink(r, t, f, chain[i], i == len(chain)-1, y)
+		if i > 0 {
+			r.Text(0, y, t.Glyph.Up, t.Line)
+			y++
 		}
-		r.Text(0, y, g, st)
-		x := r.Text(2, y, string(h.Step()), t.Key)
-		label := f.Cat.Stage(h.Stage)
-		x = r.TextMax(x+1, y, r.W-x-1, label, ws)
-		who := fromTo(t, h)
-		if left := r.W - x - 2; left >= text.Width(who) {
-			r.TextRight(r.W, y, who, t.Dim)
+	}
+	return y
+}
+
+func whyLink(r ui.Region, t *theme, f *frame.Frame, h trace.Hop, here bool, y int) int {
+	g, st := mark(t, frame.Of(h.Outcome))
+	ws := t.Text
+	if here {
+		g, st = mark(t, hereState(h))
+		ws = t.Strong
+	}
+	r.Text(0, y, g, st)
+	x := r.Text(2, y, string(h.Step()), t.Key)
+	x = r.TextMax(x+1, y, r.W-x-1, f.Cat.Stage(h.Stage), ws)
+	who := fromTo(t, h)
+	if left := r.W - x - 2; left >= text.Width(who) {
+		r.TextRight(r.W, y, who, t.Dim)
+	}
+	y++
+	if !h.Bad() && !here {
+		return y
+	}
+	fs := t.Dim
+	if h.Bad() {
+		fs = t.Fail
+	}
+	for j, l := range text.Wrap(firstOf(h.Message, h.Reason), max(r.W-4, 4)) {
+		if j == 3 || l == "" {
+			break
 		}
+		r.Text(2, y, l, fs)
 		y++
-		if h.Bad() || last {
-			for j, l := range text.Wrap(firstOf(h.Message, h.Reason), max(r.W-4, 4)) {
-				if j == 3 || l == "" {
-					break
-				}
-				r.Text(0, y, t.Glyph.Box.V, t.Line)
-				fs := t.Dim
-				if h.Bad() {
-					fs = t.Fail
-				}
-				if last {
-					r.Text(0, y, " ", nil)
-				}
-				r.Text(2, y, l, fs)
-				y++
-			}
-		}
 	}
 	return y
 }

@@ -6,12 +6,14 @@ package panes
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"sort"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"podwalk/engine/stage"
+	"podwalk/engine/trace"
 	"podwalk/tui/ui"
 )
 
@@ -128,16 +130,29 @@ func (d *Diagram) layoutFor(w, h int) Layout {
 	return d.Layouts[len(d.Layouts)-1]
 }
 
-// Zoom returns the diagram that shows a stage best.
-func Zoom(ds []*Diagram, id stage.ID) *Diagram {
+// Zoom returns the diagram that shows a hop best: that of its stage, if both ends of the
+// hop are on it; else the first one, the whole cluster.
+func Zoom(ds []*Diagram, h trace.Hop) *Diagram {
 	for _, d := range ds {
-		for _, s := range d.Stages {
-			if s == id {
-				return d
-			}
+		if slices.Contains(d.Stages, h.Stage) && d.shows(h.From) && d.shows(h.To) {
+			return d
 		}
 	}
 	return ds[0]
+}
+
+// shows reports whether a component has its place on the diagram. A diagram without any
+// component's box is about objects, and shows everything.
+func (d *Diagram) shows(c stage.Component) bool {
+	_, node := c.Split()
+	any := false
+	for _, b := range d.Layouts[0].Boxes {
+		any = any || b.Component != ""
+		if b.Component == "asker" || b.names(c, node) {
+			return true
+		}
+	}
+	return c == "" || !any
 }
 
 // names reports whether the box stands for a component.

@@ -211,8 +211,12 @@ func (p *Player) Seek(i int) {
 		if p.cursor >= 0 {
 			from = p.tl.Hop(p.cursor).At
 		}
-		if d := p.tl.Hop(i).At.Sub(from); d >= skipFrom {
-			p.skipped = d
+		for j := p.cursor + 1; j <= i; j++ { // the longest wait on the way
+			at := p.tl.Hop(j).At
+			if d := at.Sub(from); d >= skipFrom && d > p.skipped {
+				p.skipped = d
+			}
+			from = at
 		}
 	}
 	p.cursor = i

@@ -150,7 +150,7 @@ func (p *Picker) draw(r ui.Region, t *theme.Theme, cat *i18n.Catalog, focused bo
 			r.Text(x, y, t.Glyph.Select, look)
 		}
 		r.Text(x+2, y, text.PadLeft(string(s), 2), ks)
-		r.TextMax(x+5, y, cw-6, cat.Step(s), st)
+		r.Text(x+5, y, text.First(cw-6, cat.Step(s), cat.StepShort(s)), st)
 	}
 	y := (len(steps)+p.Cols-1)/p.Cols + 1
 	if !p.Fine {
