@@ -130,13 +130,7 @@ func (a *Attempt) begin() error {
 		a.Run.Seek(a.Run.Len())
 		return nil
 	}
-	if err := injectAll(a.Run, []Fault{v.Fault}, false); err != nil {
-		return err
-	}
-	if err := a.Run.Play(v.Scenario.Steps); err != nil {
-		return err
-	}
-	if err := injectAll(a.Run, []Fault{v.Fault}, true); err != nil {
+	if err := PlayStory(a.Run, []Fault{v.Fault}); err != nil {
 		return err
 	}
 	wait := time.Duration(v.Exercise.Wait)

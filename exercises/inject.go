@@ -36,16 +36,22 @@ func (f Fault) Repair(r *engine.Run) error {
 // PlayWith plays the run's story with faults in it from the beginning, lets it settle,
 // and returns the verdict.
 func PlayWith(r *engine.Run, faults []Fault) (engine.Verdict, error) {
-	if err := injectAll(r, faults, false); err != nil {
-		return engine.Verdict{}, err
-	}
-	if err := r.Play(r.Scenario.Steps); err != nil {
-		return engine.Verdict{}, err
-	}
-	if err := injectAll(r, faults, true); err != nil {
+	if err := PlayStory(r, faults); err != nil {
 		return engine.Verdict{}, err
 	}
 	return r.Settle(r.Deadline()), nil
+}
+
+// PlayStory plays the run's story with faults in it from the beginning; what follows from
+// it lies ahead.
+func PlayStory(r *engine.Run, faults []Fault) error {
+	if err := injectAll(r, faults, false); err != nil {
+		return err
+	}
+	if err := r.Play(r.Scenario.Steps); err != nil {
+		return err
+	}
+	return injectAll(r, faults, true)
 }
 
 func injectAll(r *engine.Run, faults []Fault, after bool) error {

@@ -2,6 +2,11 @@ package kubectl
 
 import (
 	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 
 	"podwalk/engine/apiserver/serve"
 )
@@ -16,4 +21,23 @@ func Over(run serve.Run, cfg Config) (*Session, error) {
 func (s *Session) Kubectl(line string) (stdout, stderr string, code int) {
 	r := s.Run(context.Background(), line, nil)
 	return r.Stdout, r.Stderr, r.Exit
+}
+
+// Exec runs kubectl in the caller's own directory and on his own terminal, with the
+// kubeconfig of a session that another process has open. It returns kubectl's exit code.
+func Exec(ctx context.Context, kubeconfig string, args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	c := exec.CommandContext(ctx, program)
+	c.Args = append([]string{"kubectl"}, args...)
+	c.Env = append(os.Environ(), childEnv+"=0", "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(filepath.Dir(kubeconfig), "cache"))
+	c.Stdin, c.Stdout, c.Stderr = stdin, stdout, stderr
+	err = c.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
 }

@@ -92,6 +92,7 @@ func (c *command) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return c.tutor(cmd, "", nil) },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			given := map[string]string{}
 			for name, v := range flags {
@@ -118,11 +119,15 @@ func (c *command) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{text: err.Error(), hint: "see " + cmd.CommandPath() + " --help"}
 	})
-	root.AddCommand(c.trace(), c.stages(), c.faults())
+	root.AddCommand(c.learn(), c.play(), c.drill(), c.kubectl(), c.trace(), c.stages(), c.faults())
 	return root
 }
 
 // newKubectl opens a real kubectl on a timeline.
 func (c *command) newKubectl(t *engine.Timeline, namespace string) (engine.Shell, error) {
+	return c.openKubectl(t, namespace)
+}
+
+func (c *command) openKubectl(t *engine.Timeline, namespace string) (*kubectl.Session, error) {
 	return kubectl.Over(t.Outside(), kubectl.Config{Namespace: namespace, Client: stage.Kubectl})
 }

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"podwalk/assets"
+	"podwalk/engine"
+	"podwalk/engine/kubectl"
+	"podwalk/engine/scenario"
+	"podwalk/exercises"
+	"podwalk/lessons"
+	"podwalk/tui/app"
+	"podwalk/tui/progress"
+	"podwalk/tui/session"
+)
+
+// tutor opens the screen. open is "" for the home screen, else "lesson/ID", "drill" …;
+// begin may start a session of its own.
+func (c *command) tutor(cmd *cobra.Command, open string, begin func() (*app.Session, error)) error {
+	if !c.terminal() {
+		return usage("this needs a terminal; podwalk trace works without one")
+	}
+	store, err := progress.Open(progress.Path(c.getenv))
+	if err != nil {
+		return usage("%v", err)
+	}
+	given := func(key string) bool { o := c.cfg.Origins[key]; return o != "default" && o != "locale" && o != "" }
+	set := session.Settings(store.Get(), app.Settings{
+		Lang: c.cfg.Lang, LangChosen: given("lang"), Theme: c.cfg.Theme, ASCII: c.cfg.ASCII, Speed: c.cfg.Speed, ReducedMotion: c.cfg.ReducedMotion,
+	}, given)
+	m, err := app.New(app.Options{
+		Assets: assets.FS, Renderer: app.NewRenderer(c.stdout), Settings: set, Open: open, Local: true,
+		Program: &session.Program{NewShell: c.newKubectl, Progress: store, Seed: c.cfg.Seed, Wall: time.Now},
+	})
+	if err != nil {
+		return err
+	}
+	if begin != nil {
+		s, err := begin()
+		if err != nil {
+			return err
+		}
+		m.Start(s)
+	}
+	return app.Run(cmd.Context(), m, c.stdin, c.stdout)
+}
+
+// terminal reports whether there is somebody at a screen.
+func (c *command) terminal() bool {
+	for _, s := range []any{c.stdin, c.stdout} {
+		f, ok := s.(*os.File)
+		if !ok {
+			return false
+		}
+		if st, err := f.Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *command) getenv(name string) string {
+	for i := len(c.env) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(c.env[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+func (c *command) learn() *cobra.Command {
+	return &cobra.Command{
+		Use: "learn [LESSON]", Short: "a lesson; without a name the one that is next",
+		Args: atMostOne,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			all, err := lessons.All()
+			if err != nil {
+				return err
+			}
+			id := all[0].ID
+			if len(args) == 1 {
+				l, err := lessons.ByID(args[0])
+				if err != nil {
+					return usage("%v", err)
+				}
+				id = l.ID
+			} else if store, err := progress.Open(progress.Path(c.getenv)); err == nil {
+				for i := len(all) - 1; i >= 0; i-- {
+					if !store.Get().Lessons[all[i].ID].Done {
+						id = all[i].ID
+					}
+				}
+			}
+			return c.tutor(cmd, "lesson/"+id, nil)
+		},
+	}
+}
+
+func atMostOne(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usage("%q takes one name at most, but there are %d", cmd.CommandPath(), len(args))
+	}
+	return nil
+}
+
+func (c *command) drill() *cobra.Command {
+	return &cobra.Command{
+		Use: "drill [EXERCISE]", Short: "exercises: which stage failed? make it fail there",
+		Args: atMostOne,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.tutor(cmd, "drill", nil)
+			}
+			x, err := exercises.ExerciseByID(args[0])
+			if err != nil {
+				return usage("%v", err)
+			}
+			return c.tutor(cmd, "exercise/"+x.ID, nil)
+		},
+	}
+}
+
+func (c *command) play() *cobra.Command {
+	var o traceOptions
+	cmd := &cobra.Command{
+		Use: "play", Short: "the sandbox: your own manifests and commands, live", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			story, faults, err := c.story(o)
+			if err != nil {
+				return err
+			}
+			return c.tutor(cmd, "", func() (*app.Session, error) {
+				run, err := engine.StartRun(story, c.publish)
+				if err != nil {
+					return nil, err
+				}
+				if err := exercises.PlayStory(run, faults); err != nil {
+					run.Close()
+					return nil, usage("%v", err)
+				}
+				title := "sandbox"
+				if len(o.files) > 0 {
+					title = strings.Join(o.files, " ")
+				}
+				return session.Play("play", run, scenario.Text{"en": title, "zh-TW": title}), nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&o.files, "filename", "f", nil, "manifest to create (- for standard input); may be repeated")
+	f.StringArrayVar(&o.runs, "run", nil, "kubectl command line to run; may be repeated")
+	f.StringArrayVar(&o.faults, "fault", nil, "fault to inject; may be repeated")
+	return cmd
+}
+
+// publish is newKubectl for a run that other terminals may reach with podwalk kubectl: it
+// leaves word of its kubeconfig.
+func (c *command) publish(t *engine.Timeline, namespace string) (engine.Shell, error) {
+	s, err := c.openKubectl(t, namespace)
+	if err != nil {
+		return nil, err
+	}
+	word := c.wordOfRun()
+	if word == "" {
+		return s, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(word), 0o700); err != nil {
+		return s, nil // the run itself does not need it
+	}
+	if err := os.WriteFile(word, []byte(s.Kubeconfig()+"\n"), 0o600); err != nil {
+		return s, nil
+	}
+	return published{s, word}, nil
+}
+
+// published takes the word back when the run ends.
+type published struct {
+	*kubectl.Session
+	word string
+}
+
+func (p published) Close() error {
+	_ = os.Remove(p.word)
+	return p.Session.Close()
+}
+
+// wordOfRun is the file in which a running sandbox says where its kubeconfig is.
+func (c *command) wordOfRun() string {
+	p := progress.Path(c.getenv)
+	if p == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(p), "running")
+}
+
+func (c *command) kubectl() *cobra.Command {
+	return &cobra.Command{
+		Use: "kubectl ARGS…", Short: "the real kubectl, on the running sandbox", DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			word, err := os.ReadFile(c.wordOfRun())
+			config := strings.TrimSpace(string(word))
+			if err == nil {
+				_, err = os.Stat(config)
+			}
+			if err != nil {
+				return usage("no sandbox is running; start one in another terminal: podwalk play, or podwalk play -f FILE")
+			}
+			code, err := kubectl.Exec(cmd.Context(), config, args, c.stdin, c.stdout, c.stderr)
+			if err != nil {
+				return err
+			}
+			if code != 0 {
+				return exitCode(code)
+			}
+			return nil
+		},
+	}
+}
