@@ -87,9 +87,15 @@ func (e *Engine) Verdict() Verdict {
 		h, _ := e.log.Get(e.refused[0])
 		return verdictOf(h, h.Object)
 	}
-	for _, ref := range e.asked {
-		if v, bad := e.judge(ref); bad {
-			return v
+	// Services come last: one without endpoints is a consequence where its Pods are not Ready.
+	for _, services := range []bool{false, true} {
+		for _, ref := range e.asked {
+			if (ref.Kind == "Service") != services {
+				continue
+			}
+			if v, bad := e.judge(ref); bad {
+				return v
+			}
 		}
 	}
 	return Verdict{Ready: true}

@@ -66,6 +66,16 @@ type Target struct {
 	None   bool   `json:"none,omitempty"`
 }
 
+// Stage is where an exercise belongs: its target, or the stage of the first fault that it
+// draws from.
+func (x Exercise) Stage() (stage.ID, error) {
+	if x.Target != nil {
+		return x.Target.Stage, nil
+	}
+	f, err := FaultByID(x.Faults[0])
+	return f.Stage, err
+}
+
 // Exercises returns every exercise in order.
 func Exercises() ([]Exercise, error) { return LoadExercises(exerciseFiles) }
 

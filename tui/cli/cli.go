@@ -119,7 +119,7 @@ func (c *command) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{text: err.Error(), hint: "see " + cmd.CommandPath() + " --help"}
 	})
-	root.AddCommand(c.learn(), c.play(), c.drill(), c.kubectl(), c.trace(), c.stages(), c.faults())
+	root.AddCommand(c.learn(), c.play(), c.drill(), c.kubectl(), c.trace(), c.stages(), c.faults(), c.lessons(), c.exercises())
 	return root
 }
 

@@ -3,12 +3,14 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"podwalk/engine/stage"
 	"podwalk/exercises"
+	"podwalk/lessons"
 )
 
 // list makes a command that prints rows as a table or, with -o json, as one array.
@@ -73,6 +75,57 @@ func (c *command) stages() *cobra.Command {
 		return rows, nil
 	}, []string{"STEP", "ID", "COMPONENT", "TITLE"}, func(r stageRow) []string {
 		return []string{string(r.Step), string(r.ID), string(r.Component), r.Title}
+	})
+}
+
+type lessonRow struct {
+	ID      string `json:"id"`
+	Title   string `json:"title"`
+	Minutes int    `json:"minutes"`
+}
+
+func (c *command) lessons() *cobra.Command {
+	return list(c, "lessons", "the lessons", func() ([]lessonRow, error) {
+		all, err := lessons.All()
+		if err != nil {
+			return nil, err
+		}
+		rows := []lessonRow{}
+		for _, l := range all {
+			rows = append(rows, lessonRow{l.ID, l.Title(c.lang()), l.Minutes})
+		}
+		return rows, nil
+	}, []string{"ID", "MINUTES", "TITLE"}, func(r lessonRow) []string {
+		return []string{r.ID, strconv.Itoa(r.Minutes), r.Title}
+	})
+}
+
+type exerciseRow struct {
+	ID         string   `json:"id"`
+	Kind       string   `json:"kind"`
+	Stage      stage.ID `json:"stage"`
+	Difficulty int      `json:"difficulty"`
+	Domains    []string `json:"domains"`
+	Title      string   `json:"title"`
+}
+
+func (c *command) exercises() *cobra.Command {
+	return list(c, "exercises", "the exercises", func() ([]exerciseRow, error) {
+		all, err := exercises.Exercises()
+		if err != nil {
+			return nil, err
+		}
+		rows := []exerciseRow{}
+		for _, x := range all {
+			at, err := x.Stage()
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, exerciseRow{x.ID, x.Kind, at, x.Difficulty, x.Domains, x.Title.In(c.lang())})
+		}
+		return rows, nil
+	}, []string{"ID", "KIND", "LEVEL", "TITLE"}, func(r exerciseRow) []string {
+		return []string{r.ID, r.Kind, strconv.Itoa(r.Difficulty), r.Title}
 	})
 }
 
