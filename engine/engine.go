@@ -183,6 +183,20 @@ func (s *Snapshot) Turn() uint64 { return s.kernel.Steps() }
 // Hash digests the state: equal states have equal hashes within one process.
 func (s *Snapshot) Hash() uint64 { return s.kernel.Hash() }
 
+// Differences names the parts of the state that are not the same in two snapshots.
+func (s *Snapshot) Differences(other *Snapshot) []string {
+	var out []string
+	for _, name := range s.kernel.StateNames() {
+		if s.kernel.StateHash(name) != other.kernel.StateHash(name) {
+			out = append(out, name)
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, "the queue of events")
+	}
+	return out
+}
+
 // Snapshot copies the state. It costs little: objects are shared, never changed.
 func (e *Engine) Snapshot() *Snapshot {
 	return &Snapshot{

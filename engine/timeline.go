@@ -176,7 +176,7 @@ func (t *Timeline) seek(n int) View {
 		t.view.Restore(best.snap)
 	}
 	t.view.follow(t.head.commands, func() bool { return t.view.log.Len() >= n }, t.head.k.Steps())
-	return View{t.view.parts.api.View(), t.view.k.Now()}
+	return View{t.view.parts.api.View(), t.view.k.Now(), func() uint64 { return t.view.Snapshot().Hash() }}
 }
 
 // follow re-runs the recorded commands until done says so, but not past turn.
@@ -207,8 +207,12 @@ func (t *Timeline) AtCursor() View {
 // View is the cluster at one instant, to look at. It stays as it is.
 type View struct {
 	apiserver.View
-	now kernel.Time
+	now  kernel.Time
+	hash func() uint64
 }
+
+// Hash digests the whole state at that instant. It must be called before the next Seek.
+func (v View) Hash() uint64 { return v.hash() }
 
 // Now returns the virtual time.
 func (v View) Now() kernel.Time { return v.now }
