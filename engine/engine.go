@@ -34,6 +34,7 @@ type Engine struct {
 	asked    []trace.Ref // what was asked for, in order: the objects that somebody outside created
 	refused  []uint64    // hops that refused a request from outside
 	origin   kernel.Time // when the story began
+	acted    kernel.Time // when somebody outside last changed something
 }
 
 // New makes the cluster and lets it come up: nodes registered and Ready, the control
@@ -54,7 +55,7 @@ func New(c scenario.Cluster) (*Engine, error) {
 // Begin declares that what has happened so far was preparation: the trace starts anew.
 func (e *Engine) Begin() {
 	e.log.Begin()
-	e.origin = e.k.Now()
+	e.origin, e.acted = e.k.Now(), e.k.Now()
 	e.asked, e.refused = nil, nil
 }
 
@@ -132,6 +133,9 @@ func (e *Engine) record(c Command) Command {
 
 // perform carries a command out at its place.
 func (e *Engine) perform(c Command) {
+	if c.Switch != nil || c.Request != nil && !c.Request.Background {
+		e.acted = e.k.Now()
+	}
 	switch {
 	case c.Request != nil:
 		e.send(*c.Request)
@@ -175,6 +179,7 @@ type Snapshot struct {
 	asked   []trace.Ref
 	refused []uint64
 	origin  kernel.Time
+	acted   kernel.Time
 }
 
 // Turn returns how many events had been handled.
@@ -200,7 +205,7 @@ func (s *Snapshot) Differences(other *Snapshot) []string {
 // Snapshot copies the state. It costs little: objects are shared, never changed.
 func (e *Engine) Snapshot() *Snapshot {
 	return &Snapshot{
-		kernel: e.k.Snapshot(), log: e.Commands(), origin: e.origin,
+		kernel: e.k.Snapshot(), log: e.Commands(), origin: e.origin, acted: e.acted,
 		asked: e.asked[:len(e.asked):len(e.asked)], refused: e.refused[:len(e.refused):len(e.refused)],
 	}
 }
@@ -208,6 +213,6 @@ func (e *Engine) Snapshot() *Snapshot {
 // Restore puts the engine, or a fork of it, back into a state.
 func (e *Engine) Restore(s *Snapshot) {
 	e.k.Restore(s.kernel)
-	e.commands, e.asked, e.refused, e.origin = s.log, s.asked, s.refused, s.origin
+	e.commands, e.asked, e.refused, e.origin, e.acted = s.log, s.asked, s.refused, s.origin, s.acted
 	e.inbox.reset()
 }

@@ -1,7 +1,8 @@
 package engine
 
 import (
-	"encoding/json"
+	stdjson "encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"podwalk/engine/apiserver/wire"
@@ -80,8 +82,16 @@ func CheckManifest(data []byte) error {
 		return err
 	}
 	for _, d := range docs {
-		if _, ok := kube.ByKind(schema.FromAPIVersionAndKind(d.APIVersion, d.Kind)); !ok {
+		k, ok := kube.ByKind(schema.FromAPIVersionAndKind(d.APIVersion, d.Kind))
+		if !ok {
 			return fmt.Errorf("document %d: no matches for kind %q in version %q", d.Index, d.Kind, d.APIVersion)
+		}
+		strict, err := json.UnmarshalStrict(d.JSON, k.New(), json.DisallowUnknownFields)
+		if err != nil {
+			return fmt.Errorf("document %d (%s %s): %w", d.Index, d.Kind, d.Name, err)
+		}
+		if len(strict) > 0 {
+			return fmt.Errorf("document %d (%s %s): %w", d.Index, d.Kind, d.Name, errors.Join(strict...))
 		}
 	}
 	return nil
@@ -200,7 +210,7 @@ func patched(k kube.Kind, old runtime.Object, patch []byte) ([]byte, error) {
 	m.SetCreationTimestamp(metav1.Time{})
 	m.SetManagedFields(nil)
 	clean.GetObjectKind().SetGroupVersionKind(k.Kind)
-	before, err := json.Marshal(clean)
+	before, err := stdjson.Marshal(clean)
 	if err != nil {
 		return nil, err
 	}
@@ -210,14 +220,14 @@ func patched(k kube.Kind, old runtime.Object, patch []byte) ([]byte, error) {
 	}
 	// What the cluster decided for the old one is not part of a manifest.
 	var o map[string]any
-	if err := json.Unmarshal(after, &o); err != nil {
+	if err := stdjson.Unmarshal(after, &o); err != nil {
 		return nil, err
 	}
 	delete(o, "status")
 	if spec, ok := o["spec"].(map[string]any); ok && k.Kind.Kind == "Pod" {
 		delete(spec, "nodeName")
 	}
-	return json.Marshal(o)
+	return stdjson.Marshal(o)
 }
 
 func (e *Engine) deleteObject(k kube.Kind, ns, name string, o *metav1.DeleteOptions) {

@@ -155,7 +155,8 @@ func (t *Timeline) Verdict() Verdict {
 }
 
 // Seek moves the cursor so that n hops lie before it, and returns the cluster as it was
-// then (one event may record several hops; the cluster is shown after it).
+// then (one event may record several hops; the cluster is shown after it). At the head it
+// is the cluster as it is now.
 func (t *Timeline) Seek(n int) View {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -175,7 +176,11 @@ func (t *Timeline) seek(n int) View {
 	if have := t.view.log.Len(); have > n || have < best.hops || t.view.k.Steps() < best.snap.Turn() {
 		t.view.Restore(best.snap)
 	}
-	t.view.follow(t.head.commands, func() bool { return t.view.log.Len() >= n }, t.head.k.Steps())
+	there := func() bool { return t.view.log.Len() >= n }
+	if !t.back { // at the head: the present, with what has come of the last hop
+		there = func() bool { return false }
+	}
+	t.view.follow(t.head.commands, there, t.head.k.Steps())
 	return View{t.view.parts.api.View(), t.view.k.Now(), func() uint64 { return t.view.Snapshot().Hash() }}
 }
 

@@ -4,12 +4,10 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"podwalk/engine/kernel"
 	"podwalk/engine/kube"
 	"podwalk/engine/stage"
 	"podwalk/engine/trace"
@@ -49,8 +47,8 @@ func (v Verdict) String() string {
 }
 
 // Settle lets time pass until everything that was asked for is true and stays so for a
-// moment, or the deadline (counted from the story's beginning) has passed, and returns
-// the verdict.
+// moment, or the deadline (counted from the last thing that somebody did) has passed, and
+// returns the verdict.
 func (e *Engine) Settle(deadline time.Duration) Verdict {
 	return e.settle(deadline, func() {})
 }
@@ -59,7 +57,7 @@ func (e *Engine) settle(deadline time.Duration, tick func()) Verdict {
 	if deadline <= 0 {
 		deadline = DeadlineDefault
 	}
-	end := e.origin.Add(deadline)
+	end := e.acted.Add(deadline)
 	for e.k.Err() == nil {
 		tick()
 		if v := e.Verdict(); v.Ready {
@@ -105,9 +103,31 @@ func verdictOf(h trace.Hop, about trace.Ref) Verdict {
 	return Verdict{Stage: h.Stage, Reason: h.Reason, Message: h.Message, Object: about, Hop: h.Seq}
 }
 
+// inert are the kinds that are stored, checked and shown, and that nothing acts on.
+var inert = map[string]bool{
+	"Job": true, "CronJob": true, "ReplicationController": true, "PodTemplate": true, "PersistentVolume": true,
+	"PersistentVolumeClaim": true, "StorageClass": true, "VolumeAttachment": true, "NetworkPolicy": true, "Ingress": true,
+	"IngressClass": true, "HorizontalPodAutoscaler": true, "CertificateSigningRequest": true, "ValidatingAdmissionPolicy": true,
+	"ValidatingAdmissionPolicyBinding": true, "ValidatingWebhookConfiguration": true, "MutatingWebhookConfiguration": true,
+}
+
+// Inert returns the objects that were asked for and that nothing acts on.
+func (e *Engine) Inert() []trace.Ref {
+	var out []trace.Ref
+	for _, ref := range e.asked {
+		if inert[ref.Kind] {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
 // judge looks at one object that was asked for. bad is false when it is as it should be,
 // and for kinds that nothing has to become of.
 func (e *Engine) judge(ref trace.Ref) (v Verdict, bad bool) {
+	if inert[ref.Kind] {
+		return Verdict{}, false
+	}
 	switch ref.Kind {
 	case "Pod":
 		return e.judgePod(ref)
@@ -122,10 +142,6 @@ func (e *Engine) judge(ref trace.Ref) (v Verdict, bad bool) {
 		if o, ok := e.Get(kube.StatefulSets, ref.Namespace, ref.Name); ok {
 			s := o.(*appsv1.StatefulSet)
 			return e.judgeOwned(ref, s.UID, replicas(s.Spec.Replicas))
-		}
-	case "Job":
-		if o, ok := e.Get(kube.Jobs, ref.Namespace, ref.Name); ok {
-			return e.judgeJob(ref, o.(*batchv1.Job))
 		}
 	case "Service":
 		return e.judgeService(ref)
@@ -346,18 +362,6 @@ func (e *Engine) refusedFor(ref trace.Ref) (trace.Hop, bool) {
 	return trace.Hop{}, false
 }
 
-func (e *Engine) judgeJob(ref trace.Ref, j *batchv1.Job) (Verdict, bool) {
-	for _, c := range j.Status.Conditions {
-		if c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue {
-			return Verdict{}, false
-		}
-	}
-	if h, found := e.lastBad(ref); found {
-		return verdictOf(h, ref), true
-	}
-	return Verdict{Stage: stage.Controllers, Object: ref}, true
-}
-
 // judgeService asks whether a packet to the Service arrives at a Pod.
 func (e *Engine) judgeService(ref trace.Ref) (Verdict, bool) {
 	o, ok := e.Get(kube.Services, ref.Namespace, ref.Name)
@@ -385,12 +389,4 @@ func (e *Engine) judgeService(ref trace.Ref) (Verdict, bool) {
 		v.Hop, v.Reason, v.Message = h.Seq, h.Reason, h.Message
 	}
 	return v, true
-}
-
-// Deadline returns when the run must have come true.
-func (e *Engine) Deadline(d time.Duration) kernel.Time {
-	if d <= 0 {
-		d = DeadlineDefault
-	}
-	return e.origin.Add(d)
 }

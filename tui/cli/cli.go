@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -78,8 +79,15 @@ func usage(format string, args ...any) error {
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && !cmd.HasParent() {
+		text := fmt.Sprintf("there is no command %q", args[0])
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			text += "; did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return &usageError{text: text, hint: "see podwalk --help"}
+	}
 	if len(args) > 0 {
-		return usage("%q takes no arguments, but there is %q; see podwalk %s --help", "podwalk "+cmd.Name(), args[0], cmd.Name())
+		return usage("%q takes no arguments, but there is %q; see %[1]s --help", cmd.CommandPath(), args[0])
 	}
 	return nil
 }
@@ -115,7 +123,10 @@ func (c *command) root() *cobra.Command {
 	} {
 		flags[name] = root.PersistentFlags().String(name, "", help)
 	}
+	flags["plain"] = root.PersistentFlags().String("plain", "", "line by line: for screen readers, pipes and scripts")
+	root.PersistentFlags().Lookup("plain").NoOptDefVal = "true"
 	root.CompletionOptions.DisableDefaultCmd = true
+	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{text: err.Error(), hint: "see " + cmd.CommandPath() + " --help"}
 	})

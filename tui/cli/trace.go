@@ -142,6 +142,9 @@ func (c *command) printTrace(format string, e *engine.Engine, v engine.Verdict) 
 	if format != "text" {
 		last = c.stderr // stdout is for the program that reads it
 	}
+	for _, ref := range e.Inert() {
+		fmt.Fprintf(c.stderr, "note: %s %s is stored, but nothing in this simulation acts on a %[1]s yet\n", ref.Kind, ref.Name)
+	}
 	if v.Ready {
 		fmt.Fprintln(last, "ready")
 		return nil

@@ -23,7 +23,7 @@ import (
 // begin may start a session of its own.
 func (c *command) tutor(cmd *cobra.Command, open string, begin func() (*app.Session, error)) error {
 	if !c.terminal() {
-		return usage("this needs a terminal; podwalk trace works without one")
+		return usage("this needs a terminal; without one there are podwalk learn --plain, podwalk drill --plain and podwalk trace")
 	}
 	store, err := progress.Open(progress.Path(c.getenv))
 	if err != nil {
@@ -96,6 +96,13 @@ func (c *command) learn() *cobra.Command {
 					}
 				}
 			}
+			if c.plainly() {
+				l, err := lessons.ByID(id)
+				if err != nil {
+					return err
+				}
+				return c.learnPlainly(l)
+			}
 			return c.tutor(cmd, "lesson/"+id, nil)
 		},
 	}
@@ -114,11 +121,17 @@ func (c *command) drill() *cobra.Command {
 		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
+				if c.plainly() {
+					return c.drillPlainly(nil)
+				}
 				return c.tutor(cmd, "drill", nil)
 			}
 			x, err := exercises.ExerciseByID(args[0])
 			if err != nil {
 				return usage("%v", err)
+			}
+			if c.plainly() {
+				return c.drillPlainly(&x)
 			}
 			return c.tutor(cmd, "exercise/"+x.ID, nil)
 		},

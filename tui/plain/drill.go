@@ -1,0 +1,136 @@
+package plain
+
+import (
+	"fmt"
+	"strconv"
+
+	"podwalk/engine/stage"
+	"podwalk/exercises"
+)
+
+// Drill goes through one variant of an exercise. again is false when the learner leaves.
+func (t *Tutor) Drill(a *exercises.Attempt, keep Keep) (again bool, err error) {
+	x := a.Variant.Exercise
+	lang := string(t.words.Lang)
+	t.say("", x.Title.In(lang), "")
+	t.prose(x.Prompt.In(lang))
+	for _, line := range a.Variant.Show {
+		t.say("", "$ "+line)
+		t.kubectl(a.Run, line)
+	}
+	t.say("")
+	var ok bool
+	if x.Kind == exercises.Identify {
+		ok = t.identify(a, keep)
+	} else if ok, err = t.inject(a, keep); err != nil {
+		return false, err
+	}
+	if !ok {
+		return false, nil
+	}
+	_, again = t.ask(t.words.T("plain.next"))
+	return again, nil
+}
+
+// pick asks for one of n; hints and kubectl on the way.
+func (t *Tutor) pick(a *exercises.Attempt, n int, prompt string) (int, bool) {
+	for {
+		line, ok := t.ask(prompt)
+		switch {
+		case !ok:
+			return 0, false
+		case line == "h":
+			t.hint(a)
+		case isKubectl(line):
+			a.Looked = append(a.Looked, line)
+			t.kubectl(a.Run, line)
+		default:
+			if i, err := strconv.Atoi(line); err == nil && i >= 1 && i <= n {
+				return i, true
+			}
+			t.say(t.words.T("plain.invalid"))
+		}
+	}
+}
+
+func (t *Tutor) hint(a *exercises.Attempt) {
+	hints := a.Variant.Exercise.Hints
+	if a.Hints >= len(hints) {
+		t.say(t.words.T("plain.noHints"))
+		return
+	}
+	t.prose(hints[a.Hints].In(string(t.words.Lang)))
+	a.Hints++
+}
+
+func (t *Tutor) identify(a *exercises.Attempt, keep Keep) bool {
+	var choices []stage.ID
+	for _, s := range stage.All() {
+		if s.Visible {
+			choices = append(choices, s.ID)
+			t.say(fmt.Sprintf("%d. %s %s", len(choices), s.Step, t.words.Stage(s.ID)))
+		}
+	}
+	n, ok := t.pick(a, len(choices), t.words.T("plain.which"))
+	if !ok {
+		return false
+	}
+	guess := choices[n-1]
+	s := a.Answer(guess)
+	keep.result(s)
+	lang := string(t.words.Lang)
+	if guess == s.Right {
+		t.say(t.words.T("plain.right"))
+	} else {
+		t.say(t.words.T("plain.wrong"))
+		if why := s.Refuted.In(lang); why != "" {
+			t.prose(why)
+		} else if s.Evidence != nil {
+			t.say(s.Evidence.Line(a.Run.Origin()))
+		}
+	}
+	t.say(t.words.T("plain.truth", "stage", t.words.Stage(s.Right)))
+	if s.Deciding != nil {
+		t.say(s.Deciding.Line(a.Run.Origin()))
+	}
+	t.prose(a.Variant.Fault.Look.In(lang))
+	t.prose(a.Variant.Fault.Remedy.In(lang))
+	t.say(t.words.T("plain.points", "n", s.Points))
+	return true
+}
+
+func (t *Tutor) inject(a *exercises.Attempt, keep Keep) (bool, error) {
+	all, err := exercises.Faults()
+	if err != nil {
+		return false, err
+	}
+	for i, f := range all {
+		t.say(fmt.Sprintf("%d. %s %s", i+1, stage.StepOf(f.Stage), f.Title.In(string(t.words.Lang))))
+	}
+	n, ok := t.pick(a, len(all), t.words.T("plain.inject"))
+	if !ok {
+		return false, nil
+	}
+	if err := a.Inject(all[n-1]); err != nil {
+		return false, err
+	}
+	s := a.Grade()
+	keep.result(s)
+	t.hops(a.Run, max(0, a.Run.Len()-8), a.Run.Len())
+	if s.Points == 100 {
+		t.say(t.words.T("plain.right"))
+	} else {
+		t.say(t.words.T("plain.wrong"))
+	}
+	if !a.Verdict.Ready {
+		t.say(t.words.T("plain.truth", "stage", t.words.Stage(a.Verdict.Stage)))
+	}
+	t.say(t.words.T("plain.points", "n", s.Points))
+	return true, nil
+}
+
+func (k Keep) result(s exercises.Score) {
+	if k.Result != nil {
+		k.Result(s.Points, s.Right)
+	}
+}

@@ -1,0 +1,220 @@
+// Package plain is the tutor line by line: numbered choices and trace lines over a reader
+// and a writer, with no drawing, no colour and no cursor to hunt for. It serves screen
+// readers, pipes and scripts, and teaches the same lessons on the same simulation.
+package plain
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"podwalk/engine"
+	"podwalk/engine/stage"
+	"podwalk/exercises"
+	"podwalk/lessons"
+	"podwalk/tui/i18n"
+	"podwalk/tui/text"
+)
+
+// width of the lines that are wrapped.
+const width = 78
+
+// Tutor talks with one learner.
+type Tutor struct {
+	in    *bufio.Scanner
+	out   io.Writer
+	words *i18n.Catalog
+}
+
+// New returns a tutor that reads answers from in and writes to out.
+func New(in io.Reader, out io.Writer, words *i18n.Catalog) *Tutor {
+	s := bufio.NewScanner(in)
+	s.Buffer(make([]byte, 0, 4096), 1<<20)
+	return &Tutor{in: s, out: out, words: words}
+}
+
+func (t *Tutor) say(lines ...string) {
+	for _, l := range lines {
+		fmt.Fprintln(t.out, l)
+	}
+}
+
+func (t *Tutor) prose(s string) {
+	for _, p := range strings.Split(s, "\n") {
+		if p == "" {
+			t.say("")
+			continue
+		}
+		t.say(text.Wrap(text.Strip(p), width)...)
+	}
+}
+
+// ask reads one line; ok is false at the end of the input or when the learner leaves.
+func (t *Tutor) ask(prompt string) (line string, ok bool) {
+	fmt.Fprint(t.out, prompt+" > ")
+	if !t.in.Scan() {
+		t.say("")
+		return "", false
+	}
+	line = strings.TrimSpace(t.in.Text())
+	return line, line != "q"
+}
+
+// Keep is told what the learner has done, to be remembered.
+type Keep struct {
+	Lesson func(step int, answers map[string]string)
+	Result func(points int, truth stage.ID)
+}
+
+// Learn goes through a lesson. It returns nil when the learner leaves.
+func (t *Tutor) Learn(l lessons.Lesson, run *engine.Run, keep Keep) error {
+	w := lessons.NewWalk(l, run, exercises.Palette{})
+	if err := w.Start(); err != nil {
+		return err
+	}
+	t.say(l.Title(string(t.words.Lang)), "", t.words.T("plain.intro"))
+	told, first, asked := 0, 0, 0
+	for {
+		told = t.hops(run, told, w.Target())
+		right, ok, err := t.step(w, run)
+		if err != nil || !ok {
+			return err
+		}
+		told = t.hops(run, told, w.Target())
+		if s, i := w.Step(); s.Ask != nil {
+			asked++
+			if right {
+				first++
+			}
+			keep.lesson(i, w)
+		} else {
+			keep.lesson(i, w)
+		}
+		if w.Last() {
+			t.say("", t.words.T("plain.done", "right", first, "all", asked))
+			return nil
+		}
+		if _, ok := t.ask(t.words.T("plain.onward")); !ok {
+			return nil
+		}
+		if err := w.Next(); err != nil {
+			return err
+		}
+	}
+}
+
+func (k Keep) lesson(i int, w *lessons.Walk) {
+	if k.Lesson != nil {
+		k.Lesson(i, w.Answers())
+	}
+}
+
+// hops prints what has happened since the learner was last told.
+func (t *Tutor) hops(run *engine.Run, from, to int) int {
+	hops := run.Hops()
+	to = min(to, len(hops))
+	if from >= to {
+		return from
+	}
+	t.say("")
+	for _, h := range hops[from:to] {
+		t.say(h.Line(run.Origin()))
+	}
+	return to
+}
+
+// step shows one step and stays until it is done. right is whether the first answer was.
+func (t *Tutor) step(w *lessons.Walk, run *engine.Run) (right, ok bool, err error) {
+	lang := string(t.words.Lang)
+	words, err := w.Words(lang)
+	if err != nil {
+		return false, false, err
+	}
+	t.say("", words.Title, "")
+	t.prose(words.Body)
+	s, _ := w.Step()
+	for w.Held() == "try" {
+		line, ok := t.ask(t.words.T("plain.try", "line", s.Try))
+		if !ok {
+			return false, false, nil
+		}
+		if line == "" {
+			line = s.Try
+		}
+		t.kubectl(run, line)
+		run.Timeline.Run(20, engine.DeadlineDefault)
+		if w.Did(); w.Held() == "try" {
+			t.say(t.words.T("plain.again"))
+		}
+	}
+	if s.Ask == nil {
+		return false, true, nil
+	}
+	t.say("", words.Question)
+	for i, c := range words.Choices {
+		t.say(fmt.Sprintf("%d. %s", i+1, c.Label))
+	}
+	for tries := 0; ; tries++ {
+		n, ok := t.number(run, len(words.Choices), t.words.T("plain.choose", "n", len(words.Choices)))
+		if !ok {
+			return false, false, nil
+		}
+		good, err := w.Answer(words.Choices[n-1].ID)
+		if err != nil {
+			return false, false, err
+		}
+		after, err := w.Words(lang)
+		if err != nil {
+			return false, false, err
+		}
+		verdict := "plain.wrong"
+		if good {
+			verdict = "plain.right"
+		}
+		if !strings.HasPrefix(after.Feedback, strings.TrimRight(t.words.T("plain.right"), ".。")) {
+			t.say(t.words.T(verdict))
+		}
+		t.prose(after.Feedback)
+		if good {
+			return tries == 0, true, nil
+		}
+	}
+}
+
+// number asks until there is a number from 1 to n; kubectl commands run meanwhile.
+func (t *Tutor) number(run *engine.Run, n int, prompt string) (int, bool) {
+	for {
+		line, ok := t.ask(prompt)
+		if !ok {
+			return 0, false
+		}
+		if isKubectl(line) {
+			t.kubectl(run, line)
+			continue
+		}
+		if i, err := strconv.Atoi(line); err == nil && i >= 1 && i <= n {
+			return i, true
+		}
+		t.say(t.words.T("plain.invalid"))
+	}
+}
+
+func isKubectl(line string) bool {
+	first, _, _ := strings.Cut(line, " ")
+	return first == "k" || first == "kubectl"
+}
+
+func (t *Tutor) kubectl(run *engine.Run, line string) {
+	out, err := run.Kubectl(line)
+	if err != nil {
+		t.say(err.Error())
+		return
+	}
+	for _, s := range []string{out.Stdout, out.Stderr} {
+		if s = strings.TrimRight(s, "\n"); s != "" {
+			t.say(s)
+		}
+	}
+}
