@@ -25,90 +25,110 @@ type (
 // drawTree draws who owns whom: Deployments, their ReplicaSets, their Pods; desired and
 // current counts beside each.
 func drawTree(r ui.Region, s *scene, _ box) {
-	t := s.t
-	y := 0
-	put := func(depth int, last bool, o frame.Object, kind, note string, noteStyle *style) {
-		if y >= r.H {
-			return
+	d := &tree{r: r, s: s, pods: s.f.AllPods()}
+	sets := frame.ListOf[*appsv1.ReplicaSet](s.f, frame.ReplicaSets)
+	for _, dep := range frame.ListOf[*appsv1.Deployment](s.f, frame.Deployments) {
+		note, st := d.count(dep.Spec.Replicas, dep.Status.Replicas, dep.Status.ReadyReplicas)
+		d.put(0, true, dep, "Deployment", note, st)
+		d.sets(1, dep.Name, sets)
+	}
+	d.sets(0, "", sets)
+	d.podsOf(0, "")
+	if d.y == 0 {
+		r.TextMax(0, 0, r.W, s.f.Cat.T("object.none"), s.t.Line)
+	}
+}
+
+// tree draws owners and what they own, one line an object, from the top downwards.
+type tree struct {
+	r    ui.Region
+	s    *scene
+	y    int
+	pods []*corev1.Pod
+}
+
+func (d *tree) put(depth int, last bool, o frame.Object, kind, note string, noteStyle *style) {
+	if d.y >= d.r.H {
+		return
+	}
+	r, s, t := d.r, d.s, d.s.t
+	x := depth * 4
+	if depth > 0 {
+		g := t.Glyph.BranchMid
+		if last {
+			g = t.Glyph.Branch
 		}
-		x := depth * 4
-		if depth > 0 {
-			g := t.Glyph.BranchMid
-			if last {
-				g = t.Glyph.Branch
-			}
-			r.Text(x-3, y, g+t.Glyph.Track+t.Glyph.Track, t.Line)
-		}
-		ks, ns := t.Dim, t.Text
-		if s.has && s.hop.Object.Name == o.GetName() && strings.EqualFold(s.hop.Object.Kind, kind) {
-			g, st := mark(t, hereState(s.hop))
-			r.Text(x, y, g, st)
-			ns = t.Strong
-		}
-		x = r.Text(x+2, y, kind+" ", ks)
-		x = r.TextMax(x, y, max(r.W-x-text.Width(note)-2, 6), o.GetName(), ns)
-		r.TextMax(x+2, y, r.W-x-2, note, noteStyle)
-		y++
-		if y < r.H && r.H >= 8 {
-			if e := lastEvent(s.f, trace.Ref{Kind: kind, Name: o.GetName()}); e != nil && (e.Type == corev1.EventTypeWarning || s.hop.Object.Name == o.GetName()) {
-				es := t.Dim
-				if e.Type == corev1.EventTypeWarning {
-					es = t.Fail
-				}
-				r.TextMax(depth*4+2, y, r.W-depth*4-2, t.Glyph.Change+" "+e.Reason+": "+e.Message, es)
-				y++
-			}
+		r.Text(x-3, d.y, g+t.Glyph.Track+t.Glyph.Track, t.Line)
+	}
+	ks, ns := t.Dim, t.Text
+	if s.has && s.hop.Object.Name == o.GetName() && strings.EqualFold(s.hop.Object.Kind, kind) {
+		g, st := mark(t, hereState(s.hop))
+		r.Text(x, d.y, g, st)
+		ns = t.Strong
+	}
+	x = r.Text(x+2, d.y, kind+" ", ks)
+	x = r.TextMax(x, d.y, max(r.W-x-text.Width(note)-2, 6), o.GetName(), ns)
+	r.TextMax(x+2, d.y, r.W-x-2, note, noteStyle)
+	d.y++
+	d.event(depth, o, kind)
+}
+
+// event adds an object's last event where there is room and it matters.
+func (d *tree) event(depth int, o frame.Object, kind string) {
+	r, s, t := d.r, d.s, d.s.t
+	if d.y >= r.H || r.H < 8 {
+		return
+	}
+	e := lastEvent(s.f, trace.Ref{Kind: kind, Name: o.GetName()})
+	if e == nil || e.Type != corev1.EventTypeWarning && s.hop.Object.Name != o.GetName() {
+		return
+	}
+	es := t.Dim
+	if e.Type == corev1.EventTypeWarning {
+		es = t.Fail
+	}
+	r.TextMax(depth*4+2, d.y, r.W-depth*4-2, t.Glyph.Change+" "+e.Reason+": "+e.Message, es)
+	d.y++
+}
+
+// count says what is wanted, what is there and what is ready.
+func (d *tree) count(want *int32, have, ready int32) (string, *style) {
+	n := int32(1)
+	if want != nil {
+		n = *want
+	}
+	cat := d.s.f.Cat
+	note := fmt.Sprintf("%s %d  %s %d  %s %d", cat.T("box.desired"), n, cat.T("box.current"), have, cat.T("box.ready"), ready)
+	if ready == n {
+		return note, d.s.t.OK
+	}
+	return note, d.s.t.Wait
+}
+
+func (d *tree) sets(depth int, owner string, all []*appsv1.ReplicaSet) {
+	var mine []*appsv1.ReplicaSet
+	for _, rs := range all {
+		if ownerName(rs) == owner {
+			mine = append(mine, rs)
 		}
 	}
-	count := func(want *int32, have, ready int32) (string, *style) {
-		n := int32(1)
-		if want != nil {
-			n = *want
-		}
-		note := fmt.Sprintf("%s %d  %s %d  %s %d", s.f.Cat.T("box.desired"), n, s.f.Cat.T("box.current"), have, s.f.Cat.T("box.ready"), ready)
-		if ready == n {
-			return note, t.OK
-		}
-		return note, t.Wait
+	for i, rs := range mine {
+		note, st := d.count(rs.Spec.Replicas, rs.Status.Replicas, rs.Status.ReadyReplicas)
+		d.put(depth, i == len(mine)-1, rs, "ReplicaSet", note, st)
+		d.podsOf(depth+1, rs.Name)
 	}
-	pods, sets := s.f.AllPods(), frame.ListOf[*appsv1.ReplicaSet](s.f, frame.ReplicaSets)
-	drawPods := func(depth int, owner string) {
-		var mine []*corev1.Pod
-		for _, p := range pods {
-			if ownerName(p) == owner {
-				mine = append(mine, p)
-			}
-		}
-		for i, p := range mine {
-			_, st := mark(t, podState(p))
-			put(depth, i == len(mine)-1, p, "Pod", frame.ReadyOf(p)+" "+frame.Status(p), st)
+}
+
+func (d *tree) podsOf(depth int, owner string) {
+	var mine []*corev1.Pod
+	for _, p := range d.pods {
+		if ownerName(p) == owner {
+			mine = append(mine, p)
 		}
 	}
-	for _, d := range frame.ListOf[*appsv1.Deployment](s.f, frame.Deployments) {
-		note, st := count(d.Spec.Replicas, d.Status.Replicas, d.Status.ReadyReplicas)
-		put(0, true, d, "Deployment", note, st)
-		var mine []*appsv1.ReplicaSet
-		for _, rs := range sets {
-			if ownerName(rs) == d.Name {
-				mine = append(mine, rs)
-			}
-		}
-		for i, rs := range mine {
-			note, st := count(rs.Spec.Replicas, rs.Status.Replicas, rs.Status.ReadyReplicas)
-			put(1, i == len(mine)-1, rs, "ReplicaSet", note, st)
-			drawPods(2, rs.Name)
-		}
-	}
-	for _, rs := range sets {
-		if ownerName(rs) == "" {
-			note, st := count(rs.Spec.Replicas, rs.Status.Replicas, rs.Status.ReadyReplicas)
-			put(0, true, rs, "ReplicaSet", note, st)
-			drawPods(1, rs.Name)
-		}
-	}
-	drawPods(0, "")
-	if y == 0 {
-		r.TextMax(0, 0, r.W, s.f.Cat.T("object.none"), t.Line)
+	for i, p := range mine {
+		_, st := mark(d.s.t, podState(p))
+		d.put(depth, i == len(mine)-1, p, "Pod", frame.ReadyOf(p)+" "+frame.Status(p), st)
 	}
 }
 
