@@ -154,6 +154,7 @@ func (r *Recorder) aggregate(ev *corev1.Event) string {
 		return key
 	}
 	ev.Message = "(combined from similar events): " + ev.Message
+	ev.ReportingController, ev.ReportingInstance = "", "" // upstream builds this one without them
 	return group
 }
 

@@ -109,8 +109,8 @@ func (o Outcome) Diff() string {
 	if o.Command.Exit != o.Got.Exit {
 		fmt.Fprintf(&b, "- exit %d\n+ exit %d\n", o.Command.Exit, o.Got.Exit)
 	}
-	lineDiff(&b, Normalise(o.Command.Stdout), Normalise(o.Got.Stdout))
-	lineDiff(&b, Normalise(o.Command.Stderr), Normalise(o.Got.Stderr))
+	lineDiff(&b, anyNode(Normalise(o.Command.Stdout)), anyNode(Normalise(o.Got.Stdout)))
+	lineDiff(&b, anyNode(Normalise(o.Command.Stderr)), anyNode(Normalise(o.Got.Stderr)))
 	return b.String()
 }
 

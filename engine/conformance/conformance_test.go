@@ -120,7 +120,7 @@ func TestDifferencesHaveReasons(t *testing.T) {
 
 func TestNormalise(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
-		{"NAME  AGE\nweb-69c6f74b8b-7xk2p   5m   x\n\ncpu: 500m\n", "NAME  AGE\nweb-HASH-SUFFIX  AGE  x\n\ncpu: 500m\n"},
+		{"NAME  AGE\nweb-69c6f74b8b-7xk2p   5m   x\n\ncpu: 500m\n", "NAME  AGE\nweb-HASH-SUFFIX  AGE  x\n\ncpu: 500m"},
 		{"uid: 9e00633c-0793-4db4-aae8-087375fd3d2c", "uid: UID"},
 		{"  resourceVersion: \"3739\"", "  resourceVersion: \"RV\""},
 		{"pod/nginx   10.244.5.2", "pod/nginx  IP"},

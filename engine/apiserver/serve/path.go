@@ -68,9 +68,11 @@ func (h *Handler) running(r *http.Request, req wire.Request) bool {
 	return false
 }
 
-// document reads a file of the assets; it reports false where there is none.
-func document(name string) ([]byte, bool) {
-	f, err := assets.FS.Open(name + ".json.gz")
+// document reads a JSON file of the assets; it reports false where there is none.
+func document(name string) ([]byte, bool) { return unzip(name + ".json.gz") }
+
+func unzip(name string) ([]byte, bool) {
+	f, err := assets.FS.Open(name)
 	if err != nil {
 		return nil, false
 	}
@@ -92,7 +94,6 @@ func openAPI(w http.ResponseWriter, r *http.Request, p string) bool {
 	case p == "/openapi/v3":
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write(openAPIRoot())
-		return true
 	case p == "/openapi/v2":
 		if strings.Contains(r.Header.Get("Accept"), "proto-openapi") { // kubectl takes nothing else
 			writeDocument(w, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf", openAPIv2Proto())
@@ -100,7 +101,6 @@ func openAPI(w http.ResponseWriter, r *http.Request, p string) bool {
 		}
 		doc, _ := document("openapi/v2")
 		writeDocument(w, runtime.ContentTypeJSON, doc)
-		return true
 	case strings.HasPrefix(p, "/openapi/v3/"):
 		doc, ok := document("openapi/v3/" + strings.ReplaceAll(strings.TrimPrefix(p, "/openapi/v3/"), "/", "__"))
 		if !ok {
