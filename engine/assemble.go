@@ -216,6 +216,9 @@ func staticPods() ([]*corev1.Pod, error) {
 	return out, nil
 }
 
+// settled is how long the cluster has been standing when the story begins.
+const settled = 5 * time.Minute
+
 // bootDeadline is how long, in virtual time, a cluster may take to come up.
 const bootDeadline = 3 * time.Minute
 
