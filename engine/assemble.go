@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ type parts struct {
 	api     *apiserver.Server
 	net     *network.Net
 	proxies map[string]*kubeproxy.Proxy
+	ranges  []nodeRange
 	starts  []func()
 	actors  []kernel.ActorID // of what runs on nodes
 
@@ -74,6 +76,8 @@ func assemble(c scenario.Cluster) (*Engine, error) {
 	p.proxies = map[string]*kubeproxy.Proxy{}
 	p.cfg = config{ClientLatency: time.Millisecond}
 	e.controlPlane()
+	p.net.SetNames(e.serviceIP)
+	p.net.SetNodeOf(e.nodeOf)
 	for i, n := range c.Nodes {
 		if err := e.node(i, n); err != nil {
 			return nil, err
@@ -102,6 +106,36 @@ func (e *Engine) controlPlane() {
 
 func (e *Engine) client(component stage.Component, actor kernel.ActorID, user string, orgs ...string) *client.Client {
 	return client.New(e.k, actor, component, wire.Credential{CommonName: user, Orgs: orgs})
+}
+
+// serviceIP answers for names, in CoreDNS's place.
+func (e *Engine) serviceIP(namespace, service string) (string, bool) {
+	o, ok := e.Get(kube.Services, namespace, service)
+	if !ok {
+		return "", false
+	}
+	ip := o.(*corev1.Service).Spec.ClusterIP
+	return ip, ip != "" && ip != corev1.ClusterIPNone
+}
+
+// nodeOf returns the address of the node that a Pod's address belongs to.
+func (e *Engine) nodeOf(ip string) string {
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		return ip
+	}
+	for _, n := range e.parts.ranges {
+		if n.cidr.Contains(addr) {
+			return n.ip
+		}
+	}
+	return ip
+}
+
+// nodeRange is which Pod addresses a node has.
+type nodeRange struct {
+	cidr netip.Prefix
+	ip   string
 }
 
 // node makes a machine: its runtime, network plugin, kubelet and kube-proxy.
@@ -144,6 +178,9 @@ func (e *Engine) node(i int, n scenario.Node) error {
 func (e *Engine) machine(i int, n scenario.Node, kc kubelet.Config) {
 	p := &e.parts
 	p.net.Attach(kc.IP)
+	if cidr, err := netip.ParsePrefix(kc.PodCIDR); err == nil {
+		p.ranges = append(p.ranges, nodeRange{cidr, kc.IP})
+	}
 	plugin := cni.New(e.k, e.board, p.net, cni.Config{Node: n.Name, PodCIDR: kc.PodCIDR})
 	rc := cri.DefaultConfig()
 	rc.Node, rc.IP, rc.Images = n.Name, kc.IP, n.Images
@@ -238,7 +275,7 @@ func (e *Engine) boot() error {
 		}
 		if e.up() {
 			e.labelNodes()
-			e.Advance(2 * time.Second)
+			e.Advance(settled)
 			return nil
 		}
 	}

@@ -321,18 +321,13 @@ func first(list []string) string {
 
 // serve answers a call to one of the containers' ports.
 func (r *Runtime) serve(q network.Request) {
-	id, ok := r.Ports[q.Call.To]
 	a := network.Answer{ID: q.ID}
-	c := r.Containers[id]
-	if !ok || c == nil || c.State != "running" {
+	if c := r.Containers[r.Ports[q.Call.To]]; c == nil || c.State != "running" {
 		a.Err = "dial tcp " + q.Call.To + ": connect: connection refused"
 		r.k.Send(network.Self, 0, a)
 		return
 	}
-	code, body, http := c.Proc.Answer(q.Call.Path, r.k.Now(), func(p string) bool {
-		_, found := world{r, c}.file(p)
-		return found
-	})
+	code, body, http := r.Respond(q.Call.To, q.Call.Path)
 	if !http || q.Call.Protocol == network.GRPC {
 		a.Err = "EOF"
 	}
@@ -363,42 +358,37 @@ func (w world) file(p string) (string, bool) {
 	return w.ReadFile(best.Volume, strings.Trim(strings.TrimPrefix(p, best.Path), "/"))
 }
 
-// Fetch implements process.World. A script's own requests are answered at once, from
-// what listens at this moment.
+// Fetch implements process.World. A script's own requests are answered at once.
 func (w world) Fetch(url string) (code int, body, err string) {
-	return w.r.fetch(w.c, url)
-}
-
-// Resolve implements process.World.
-func (w world) Resolve(name string) (string, bool) {
-	if ip := net.ParseIP(name); ip != nil {
-		return name, true
-	}
-	return "", false
-}
-
-func (r *Runtime) fetch(c *container, url string) (code int, body, err string) {
 	_, rest, _ := strings.Cut(url, "://")
 	host, p, _ := strings.Cut(rest, "/")
 	if !strings.Contains(host, ":") {
 		host += ":80"
 	}
-	name, _, _ := strings.Cut(host, ":")
-	if _, ok := (world{r, c}).Resolve(name); !ok && name != "localhost" {
-		return 0, "", "bad address '" + name + "'"
+	name, port, _ := strings.Cut(host, ":")
+	ip := w.c.Spec.IP
+	if name != "localhost" && name != "127.0.0.1" {
+		found := false
+		if ip, found = w.Resolve(name); !found {
+			return 0, "", "bad address '" + name + "'"
+		}
 	}
-	host = strings.NewReplacer("localhost:", c.Spec.IP+":", "127.0.0.1:", c.Spec.IP+":").Replace(host)
-	other, ok := r.Ports[host]
-	if !ok || r.Containers[other] == nil || r.Containers[other].Proc == nil {
-		return 0, "", "Connection refused"
+	return w.r.net.Fetch(w.c.Spec.IP, net.JoinHostPort(ip, port), "/"+p)
+}
+
+// Resolve implements process.World.
+func (w world) Resolve(name string) (string, bool) {
+	return w.r.net.Resolve(w.r.Sandboxes[w.c.SandboxID].Namespace, name)
+}
+
+// Respond implements network.Responder.
+func (r *Runtime) Respond(address, p string) (code int, body string, ok bool) {
+	c := r.Containers[r.Ports[address]]
+	if c == nil || c.State != "running" {
+		return 0, "", false
 	}
-	oc := r.Containers[other]
-	code, body, http := oc.Proc.Answer("/"+p, r.k.Now(), func(p string) bool {
-		_, found := world{r, oc}.file(p)
+	return c.Proc.Answer(p, r.k.Now(), func(p string) bool {
+		_, found := world{r, c}.file(p)
 		return found
 	})
-	if !http {
-		return 0, "", "error getting response"
-	}
-	return code, body, ""
 }

@@ -45,6 +45,9 @@ type Network interface {
 	Do(replyTo kernel.ActorID, c network.Call)
 	Listen(address string, actor kernel.ActorID)
 	Unlisten(address string)
+	AddResponder(actor kernel.ActorID, r network.Responder)
+	Resolve(namespace, name string) (ip string, ok bool)
+	Fetch(from, to, path string) (code int, body, errText string)
 }
 
 // Plugin is the node's network plugin.
@@ -89,6 +92,7 @@ func New(k *kernel.Kernel, log *trace.Log, board *fault.Board, net Network, plug
 	self := kernel.ActorID(stage.On(stage.Containerd, cfg.Node))
 	r := &Runtime{k: k, log: log, board: board, net: net, cni: plugin, reg: reg, cfg: cfg, self: self, rand: k.Rand(string(self)), state: newState()}
 	k.Register(self, r)
+	net.AddResponder(self, r)
 	return r
 }
 

@@ -3,6 +3,7 @@ package network
 import (
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"podwalk/engine/fault"
@@ -24,9 +25,12 @@ type Routes interface {
 
 // Net is the cluster's network: the actor "network".
 type Net struct {
-	k      *kernel.Kernel
-	routes map[string]Routes // by the node's IP; part of the assembly, not of the state
-	nodeOf func(ip string) string
+	k *kernel.Kernel
+	// Part of the assembly, not of the state:
+	routes     map[string]Routes // by the node's IP
+	responders map[kernel.ActorID]Responder
+	nodeOf     func(ip string) string
+	names      Names
 
 	state netState
 }
@@ -48,7 +52,7 @@ type callTimeout struct{ ID uint64 }
 
 // New returns the network and registers it.
 func New(k *kernel.Kernel, _ *trace.Log, _ *fault.Board) *Net {
-	n := &Net{k: k, routes: map[string]Routes{}, nodeOf: func(ip string) string { return ip }, state: newState()}
+	n := &Net{k: k, routes: map[string]Routes{}, responders: map[kernel.ActorID]Responder{}, nodeOf: func(ip string) string { return ip }, state: newState()}
 	k.Register(Self, n)
 	return n
 }
@@ -62,6 +66,60 @@ func (n *Net) AddRoutes(nodeIP string, r Routes) { n.routes[nodeIP] = r }
 
 // SetNodeOf tells the network how to find the node (by its IP) that an address is on.
 func (n *Net) SetNodeOf(f func(ip string) string) { n.nodeOf = f }
+
+// Names looks a Service's name up: the cluster's DNS.
+type Names func(namespace, service string) (ip string, ok bool)
+
+// SetNames tells the network who answers for names.
+func (n *Net) SetNames(f Names) { n.names = f }
+
+// Responder answers a request at once: the far end of Fetch.
+type Responder interface {
+	Respond(address, path string) (code int, body string, ok bool)
+}
+
+// AddResponder tells the network that an actor's listeners can answer at once.
+func (n *Net) AddResponder(actor kernel.ActorID, r Responder) { n.responders[actor] = r }
+
+// clusterDomain is the suffix of the cluster's own names.
+const clusterDomain = ".svc.cluster.local"
+
+// Resolve looks a name up as a Pod of that namespace does: by its search path.
+func (n *Net) Resolve(namespace, name string) (ip string, ok bool) {
+	if net.ParseIP(name) != nil {
+		return name, true
+	}
+	if n.names == nil {
+		return "", false
+	}
+	name = strings.TrimSuffix(strings.TrimSuffix(name, "."), clusterDomain)
+	name = strings.TrimSuffix(name, ".svc")
+	service, ns, qualified := strings.Cut(name, ".")
+	if !qualified {
+		ns = namespace
+	}
+	return n.names(ns, service)
+}
+
+// Fetch is one HTTP request of a script, answered at once; errText is what the system
+// says where there is no answer.
+func (n *Net) Fetch(from, to, path string) (code int, body, errText string) {
+	addr, why := n.resolve(Call{From: from, To: to, Protocol: HTTP})
+	switch why {
+	case refused:
+		return 0, "", "Connection refused"
+	case unreachable:
+		return 0, "", "Operation timed out"
+	}
+	r, ok := n.responders[n.state.Listeners[addr]]
+	if !ok {
+		return 0, "", "error getting response"
+	}
+	if code, body, ok = r.Respond(addr, path); !ok {
+		return 0, "", "error getting response"
+	}
+	return code, body, ""
+}
 
 // Attach makes an IP exist: packets to it are answered, if only by a refusal. An address
 // that does not exist swallows packets.
@@ -140,7 +198,7 @@ func (n *Net) resolve(c Call) (to string, why reach) {
 	if _, ok := n.state.Listeners[net.JoinHostPort("0.0.0.0", port)]; ok && host == "127.0.0.1" {
 		return to, reached
 	}
-	if n.state.Hosts[host] > 0 || n.nodeOf(host) == host {
+	if n.state.Hosts[host] > 0 {
 		return to, refused
 	}
 	return to, unreachable
