@@ -61,6 +61,7 @@ type Model struct {
 	zoom    int // index of the diagram chosen by hand, -1 for the story's
 	tab     int
 	scroll  int
+	toEnd   bool // show the end of the panel: what was said to an answer stands there
 	rows    int
 	choice  int
 	passage *frame.Passage

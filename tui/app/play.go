@@ -59,6 +59,9 @@ func (m *Model) playerKey(k string) tea.Cmd {
 		return tea.DisableMouse
 	case Keys.Choose.Is(k) && m.tab == views.TabKubectl && m.sess.Kubectl != nil:
 		m.typing = true
+	case Keys.Choose.Is(k) && m.sess.Guide != nil: // enter goes on, as everywhere
+		cmd, _ := m.moveKey(Keys.Next.Keys[0])
+		return cmd
 	case Keys.Escape.Is(k):
 		if m.zoom >= 0 || m.tab != views.TabStory {
 			m.zoom = -1
@@ -152,8 +155,10 @@ func (m *Model) questionKey(k string) bool {
 	case len(k) == 1 && k[0] >= '1' && int(k[0]-'1') < len(q.Choices):
 		m.choice = int(k[0] - '1')
 		m.sess.Story.Answer(q.ID, m.choice)
+		m.toEnd = true
 	case Keys.Choose.Is(k):
 		m.sess.Story.Answer(q.ID, m.choice)
+		m.toEnd = true
 	default:
 		return false
 	}

@@ -67,6 +67,14 @@ func (m *Model) drawPlayer(r ui.Region) {
 	}
 	p.Draw(r, m.theme)
 	m.rows = p.Rows
+	if m.toEnd {
+		m.toEnd = false
+		if m.rows > m.scroll {
+			m.scroll, p.Scroll = m.rows, m.rows
+			r.Clear()
+			p.Draw(r, m.theme)
+		}
+	}
 }
 
 func (m *Model) drawIdentify(r ui.Region) {

@@ -156,11 +156,11 @@ func (c *command) play() *cobra.Command {
 					run.Close()
 					return nil, usage("%v", err)
 				}
-				title := "sandbox"
-				if len(o.files) > 0 {
-					title = strings.Join(o.files, " ")
+				title := scenario.Text{"en": "Sandbox", "zh-TW": "沙盒"}
+				if what := strings.Join(append(o.files, o.runs...), " · "); what != "" {
+					title = scenario.Text{"en": what, "zh-TW": what}
 				}
-				return session.Play("play", run, scenario.Text{"en": title, "zh-TW": title}), nil
+				return session.Play("play", run, title), nil
 			})
 		},
 	}

@@ -40,7 +40,7 @@ func (h *Home) Draw(r ui.Region, t *theme.Theme) {
 		body = r.Sub(2, 2, r.W-4, r.H-4)
 	}
 	const stepsW = 34
-	lw := min(body.W-stepsW-4, 64)
+	lw := min(body.W-stepsW-4, 78)
 	if body.W < 74 {
 		lw = body.W - stepsW - 2
 	}
