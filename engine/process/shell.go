@@ -118,8 +118,13 @@ func (m *machine) cmd(c syntax.Command) {
 	case *syntax.CaseClause:
 		m.caseClause(c)
 	case *syntax.FuncDecl:
-		m.funcs[c.Name.Value] = c.Body
 		m.status = 0
+		if c.Name == nil {
+			m.stderr("sh: a function without a name is not supported\n")
+			m.status = 2
+			return
+		}
+		m.funcs[c.Name.Value] = c.Body
 	case *syntax.ArithmCmd:
 		m.status = btoi(m.arith(c.X) == 0)
 	case *syntax.DeclClause:
