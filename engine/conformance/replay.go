@@ -43,7 +43,15 @@ type Known map[string]string
 
 // shape is the cluster on which a recording was taken: nodes that only play their part
 // for most, one real machine for those of the kubelet and the network.
-func shape(name string) scenario.Cluster {
+func (r *Recording) shape() scenario.Cluster {
+	c := shapeOf(r.Name)
+	if len(r.Commands) > 0 && strings.HasPrefix(r.Commands[0].Line, "kubectl get nodes") && strings.HasPrefix(r.Commands[0].Stderr, "No resources found") {
+		c.Nodes = nil // taken before there were any
+	}
+	return c
+}
+
+func shapeOf(name string) scenario.Cluster {
 	if strings.HasPrefix(name, "d") || strings.HasPrefix(name, "e") || strings.HasPrefix(name, "h") || strings.HasPrefix(name, "f02real") {
 		return scenario.Cluster{Seed: 1, Bare: true, Nodes: []scenario.Node{{Name: "real01", IP: "172.30.0.10"}}}
 	}
@@ -63,7 +71,7 @@ type Cluster func(scenario.Cluster) (serve.Run, error)
 
 // Replay runs a recording against a fresh cluster.
 func Replay(ctx context.Context, newCluster Cluster, r *Recording, known Known) (*Report, error) {
-	e, err := newCluster(shape(r.Name))
+	e, err := newCluster(r.shape())
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +81,7 @@ func Replay(ctx context.Context, newCluster Cluster, r *Recording, known Known) 
 		return nil, err
 	}
 	defer s.Close()
-	p := &player{ctx: ctx, r: r, shared: shared, session: s}
+	p := &player{ctx: ctx, r: r, shared: shared, session: s, names: map[string]string{}}
 	if err := p.prepare(); err != nil {
 		return nil, err
 	}
@@ -138,6 +146,7 @@ type player struct {
 	r       *Recording
 	shared  *serve.Shared
 	session *kubectl.Session
+	names   map[string]string // recorded names that commands use, and what they are here
 }
 
 // prepare makes the namespace and the files that the commands name.
@@ -184,7 +193,7 @@ func (e errTool) Error() string { return "needs " + e.name }
 // run carries out one command line: a small shell in which kubectl is the only program.
 func (p *player) run(c Command) (Command, error) {
 	got := Command{ID: c.ID, Line: c.Line}
-	line := strings.TrimPrefix(c.Line, "time ")
+	line := p.translate(strings.TrimPrefix(c.Line, "time "))
 	prog, err := syntax.NewParser().Parse(strings.NewReader(line), "")
 	if err != nil {
 		return got, err

@@ -387,8 +387,5 @@ func (r *Runtime) Respond(address, p string) (code int, body string, ok bool) {
 	if c == nil || c.State != "running" {
 		return 0, "", false
 	}
-	return c.Proc.Answer(p, r.k.Now(), func(p string) bool {
-		_, found := world{r, c}.file(p)
-		return found
-	})
+	return c.Proc.Answer(p, r.k.Now(), world{r, c}.file)
 }

@@ -18,7 +18,7 @@ func init() {
 		"env": env, "printenv": env, "date": date, "touch": touch, "rm": rm, "mkdir": succeed, "ls": ls, "test": test, "[": test,
 		"hostname": hostname, "id": id, "whoami": whoami, "grep": grep, "seq": seq, "tail": tail, "head": head, "wc": wc,
 		"kill": kill, "wget": fetch, "curl": fetch, "nslookup": nslookup, "pwd": pwd, "ps": ps, "yes": yes, "tee": tee,
-		"chmod": succeed, "chown": succeed, "ln": succeed, "cp": cp, "mv": mv, "timeout": timeout, "nc": nc, "uname": uname,
+		"chmod": succeed, "chown": succeed, "ln": succeed, "cp": cp, "mv": mv, "timeout": timeout, "nc": nc, "uname": uname, "sort": sortLines, "basename": basename,
 	}
 }
 
@@ -97,7 +97,7 @@ func (m *machine) command(args []string) int {
 			m.stderr(p.Version + "\n")
 			return 0
 		}
-		return m.serve(p)
+		return m.serve(p.withFlags(args[1:]))
 	}
 	if strings.Contains(name, "/") {
 		if text, ok := m.read(name); ok && m.p.Spec.Tools {

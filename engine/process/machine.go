@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -178,6 +179,26 @@ func (m *machine) forever() {
 		}
 		m.pass(max(time.Millisecond, m.signals[0].At.Sub(m.now)), true)
 	}
+}
+
+// withFlags is a program as its command line wants it: with another port or root.
+func (pr Program) withFlags(args []string) *Program {
+	for i := 0; i+1 < len(args); i++ {
+		switch args[i] {
+		case "":
+		case pr.PortFlag:
+			port := args[i+1]
+			if j := strings.LastIndexByte(port, ':'); j >= 0 {
+				port = port[j+1:]
+			}
+			if n, err := strconv.Atoi(port); err == nil {
+				pr.Ports = []int32{int32(n)}
+			}
+		case pr.RootFlag:
+			pr.Root, pr.Index = args[i+1], nil
+		}
+	}
+	return &pr
 }
 
 // serve is an image's own program in the foreground.

@@ -35,6 +35,9 @@ type Program struct {
 	Root string `json:"root,omitempty"`
 	// Index are files that the image has below Root.
 	Index []string `json:"index,omitempty"`
+	// PortFlag and RootFlag are the flags of its command line that say otherwise.
+	PortFlag string `json:"portFlag,omitempty"`
+	RootFlag string `json:"rootFlag,omitempty"`
 	// Any answers 200 to every path.
 	Any bool `json:"any,omitempty"`
 	// After it ends by itself, with Exit; never where zero.

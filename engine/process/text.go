@@ -1,6 +1,8 @@
 package process
 
 import (
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -118,5 +120,30 @@ func tee(m *machine, args []string) int {
 		}
 	}
 	m.stdout(m.stdin)
+	return 0
+}
+
+func sortLines(m *machine, args []string) int {
+	text := m.stdin
+	if len(args) > 1 && !strings.HasPrefix(args[len(args)-1], "-") {
+		t, ok := m.read(args[len(args)-1])
+		if !ok {
+			m.stderr("sort: " + args[len(args)-1] + ": No such file or directory\n")
+			return 2
+		}
+		text = t
+	}
+	all := lines(text)
+	slices.Sort(all)
+	for _, l := range all {
+		m.stdout(l + "\n")
+	}
+	return 0
+}
+
+func basename(m *machine, args []string) int {
+	if len(args) > 1 {
+		m.stdout(path.Base(args[1]) + "\n")
+	}
 	return 0
 }
