@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -48,7 +49,35 @@ func (r *Recording) shape() scenario.Cluster {
 	if len(r.Commands) > 0 && strings.HasPrefix(r.Commands[0].Line, "kubectl get nodes") && strings.HasPrefix(r.Commands[0].Stderr, "No resources found") {
 		c.Nodes = nil // taken before there were any
 	}
+	for i := range c.Nodes {
+		if !c.Nodes[i].Kwok {
+			c.Nodes[i].Images = r.present()
+		}
+	}
 	return c
+}
+
+var (
+	alreadyPresent = regexp.MustCompile(`Container image "([^"]+)" already present on machine`)
+	pulledImage    = regexp.MustCompile(`Successfully pulled image "([^"]+)"`)
+)
+
+// present are the images that were on the node before the recording began: those that were
+// there when they were needed, and that nobody had pulled.
+func (r *Recording) present() []string {
+	pulled := map[string]bool{}
+	var out []string
+	for _, c := range r.Commands {
+		for _, m := range pulledImage.FindAllStringSubmatch(c.Stdout, -1) {
+			pulled[m[1]] = true
+		}
+		for _, m := range alreadyPresent.FindAllStringSubmatch(c.Stdout, -1) {
+			if !pulled[m[1]] && !slices.Contains(out, m[1]) {
+				out = append(out, m[1])
+			}
+		}
+	}
+	return out
 }
 
 func shapeOf(name string) scenario.Cluster {
