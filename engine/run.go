@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"podwalk/engine/kube"
@@ -39,6 +40,8 @@ type Run struct {
 	shell    Shell
 	// mistake is what is wrong in the manifests that are still to be written.
 	mistake Mistake
+	// clean are the manifests of workloads as they were before a mistake came in.
+	clean map[trace.Ref][]byte
 }
 
 // Mistake is a patch of a workload's Pod spec: something that is wrong in a manifest.
@@ -68,7 +71,7 @@ func StartRun(s scenario.Scenario, newShell func(t *Timeline, namespace string) 
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Timeline: t, Scenario: s}
+	r := &Run{Timeline: t, Scenario: s, clean: map[trace.Ref][]byte{}}
 	if newShell != nil {
 		if r.shell, err = newShell(t, s.Namespace); err != nil {
 			return nil, err
@@ -140,6 +143,9 @@ func (r *Run) Play(steps []scenario.Step) error {
 			continue
 		}
 		if s.Apply != "" && !r.mistake.Empty() {
+			if err := r.remember([]byte(s.Apply)); err != nil {
+				return err
+			}
 			text, err := r.mistake.inManifest([]byte(s.Apply))
 			if err != nil {
 				return err
@@ -151,6 +157,22 @@ func (r *Run) Play(steps []scenario.Step) error {
 		}
 	}
 	return nil
+}
+
+// PlayAside carries out steps of somebody else: what they create is not part of what the
+// story asks for, and is neither judged nor written again.
+func (r *Run) PlayAside(steps []scenario.Step) error {
+	var asked []trace.Ref
+	_ = r.Engine(func(e *Engine) error {
+		asked = e.asked
+		return nil
+	})
+	err := r.Play(steps)
+	_ = r.Engine(func(e *Engine) error {
+		e.asked = asked
+		return nil
+	})
+	return err
 }
 
 func (r *Run) headVerdict() Verdict {
@@ -181,6 +203,14 @@ func (r *Run) writeMistake() error {
 	m := r.mistake
 	err := r.Act(func(e *Engine) error {
 		for _, ref := range e.workloads() {
+			if _, spoilt := r.clean[ref]; spoilt {
+				continue // it came with the mistake
+			}
+			manifest, err := e.manifest(ref)
+			if err != nil {
+				return err
+			}
+			r.clean[ref] = manifest
 			if err := e.rewrite(ref, m); err != nil {
 				return err
 			}
@@ -190,6 +220,28 @@ func (r *Run) writeMistake() error {
 	return err
 }
 
+// remember keeps the workloads of a manifest file as they stand there.
+func (r *Run) remember(data []byte) error {
+	docs, err := scenario.Documents(data)
+	if err != nil {
+		return err
+	}
+	for _, d := range docs {
+		if d.Kind != "Pod" && d.Kind != "Deployment" {
+			continue
+		}
+		ns := d.Namespace
+		if ns == "" {
+			ns = r.Scenario.Namespace
+		}
+		if ns == "" {
+			ns = metav1.NamespaceDefault
+		}
+		r.clean[trace.Ref{Kind: d.Kind, Namespace: ns, Name: d.Name}] = d.JSON
+	}
+	return nil
+}
+
 // Recreate writes the story's workloads again, without a mistake, as kubectl replace
 // --force does.
 func (r *Run) Recreate() error {
@@ -197,7 +249,19 @@ func (r *Run) Recreate() error {
 	r.mistake = Mistake{}
 	return r.Act(func(e *Engine) error {
 		for _, ref := range e.workloads() {
-			if err := e.rewrite(ref, Mistake{}); err != nil {
+			manifest, spoilt := r.clean[ref]
+			if !spoilt {
+				var err error
+				if manifest, err = e.manifest(ref); err != nil {
+					return err
+				}
+			}
+			delete(r.clean, ref)
+			k, err := kindNamed(ref.Kind)
+			if err != nil {
+				return err
+			}
+			if err := e.replace(k, ref.Namespace, ref.Name, manifest); err != nil {
 				return err
 			}
 		}
@@ -231,6 +295,19 @@ func (e *Engine) workloads() []trace.Ref {
 	return out
 }
 
+// manifest is a workload as somebody would write it: without what the cluster added.
+func (e *Engine) manifest(ref trace.Ref) ([]byte, error) {
+	k, err := kindNamed(ref.Kind)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := e.Get(k.Resource, ref.Namespace, ref.Name)
+	if !ok {
+		return nil, fmt.Errorf("there is no %s %s any more", ref.Kind, ref.Name)
+	}
+	return patched(k, o, []byte("{}"))
+}
+
 // rewrite deletes a workload and creates it again, with a mistake in it.
 func (e *Engine) rewrite(ref trace.Ref, m Mistake) error {
 	k, err := kindNamed(ref.Kind)
@@ -252,7 +329,11 @@ func (e *Engine) rewrite(ref trace.Ref, m Mistake) error {
 	if err != nil {
 		return err
 	}
-	return e.replace(k, ref.Namespace, ref.Name, patch)
+	body, err := patched(k, o, patch)
+	if err != nil {
+		return err
+	}
+	return e.replace(k, ref.Namespace, ref.Name, body)
 }
 
 // patch is the mistake as a strategic merge patch of an object of that kind.

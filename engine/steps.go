@@ -154,6 +154,13 @@ func (e *Engine) patch(p scenario.Patch, namespace string) error {
 		return fmt.Errorf("the patch of %s %s: %w", p.Kind, p.Name, err)
 	}
 	if p.Replace {
+		old, ok := e.Get(k.Resource, ns, p.Name)
+		if !ok {
+			return fmt.Errorf("there is no %s %s to replace", k.Kind.Kind, p.Name)
+		}
+		if body, err = patched(k, old, body); err != nil {
+			return err
+		}
 		return e.replace(k, ns, p.Name, body)
 	}
 	e.Do(wire.Request{
@@ -165,16 +172,8 @@ func (e *Engine) patch(p scenario.Patch, namespace string) error {
 	return nil
 }
 
-// replace deletes the object and creates the patched one, as kubectl replace --force.
-func (e *Engine) replace(k kube.Kind, ns, name string, patch []byte) error {
-	old, ok := e.Get(k.Resource, ns, name)
-	if !ok {
-		return fmt.Errorf("there is no %s %s to replace", k.Kind.Kind, name)
-	}
-	body, err := patched(k, old, patch)
-	if err != nil {
-		return err
-	}
+// replace deletes an object and creates another in its place, as kubectl replace --force.
+func (e *Engine) replace(k kube.Kind, ns, name string, body []byte) error {
 	now := int64(0) // --force does not wait for a graceful end
 	e.deleteObject(k, ns, name, &metav1.DeleteOptions{GracePeriodSeconds: &now})
 	for range 300 { // finalizers and the garbage collector may hold it a while

@@ -7,7 +7,7 @@ import (
 // Inject makes the fault happen at the run's present moment. What the run does from here
 // on follows from it.
 func (f Fault) Inject(r *engine.Run) error {
-	if err := r.Play(f.Change); err != nil {
+	if err := r.PlayAside(f.Change); err != nil {
 		return err
 	}
 	switch {
@@ -24,7 +24,7 @@ func (f Fault) Inject(r *engine.Run) error {
 // must be sent again by the caller.
 func (f Fault) Repair(r *engine.Run) error {
 	r.Forgive()
-	if err := r.Play(f.Fix); err != nil {
+	if err := r.PlayAside(f.Fix); err != nil {
 		return err
 	}
 	if f.Rewrites() {

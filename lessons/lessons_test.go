@@ -77,6 +77,11 @@ func step(t *testing.T, w *lessons.Walk, run *engine.Run) {
 			t.Fatalf("step %s: what it waits for has not come", s.At)
 		}
 	}
+	if s.Until != nil && s.Until.Settled {
+		if v := run.Verdict(); !v.Ready {
+			t.Fatalf("step %s: it has settled, but fails at: %s", s.At, v)
+		}
+	}
 	for _, lang := range scenario.Languages {
 		words, err := w.Words(lang)
 		if err != nil {
