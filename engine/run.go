@@ -23,9 +23,6 @@ type Shell interface {
 	Close() error
 }
 
-// kubectlStart is how long kubectl takes to start, on a usual machine.
-const kubectlStart = 40 * time.Millisecond
-
 // Output is what a kubectl command printed, and its exit code.
 type Output struct {
 	Stdout, Stderr string
@@ -107,7 +104,9 @@ func (r *Run) Close() error {
 
 // Kubectl runs one command line at the cursor.
 func (r *Run) Kubectl(line string) (Output, error) {
-	r.Here()
+	if err := r.Look(); err != nil {
+		return Output{}, err
+	}
 	return r.kubectl(line)
 }
 
@@ -115,11 +114,6 @@ func (r *Run) kubectl(line string) (Output, error) {
 	if r.shell == nil {
 		return Output{}, fmt.Errorf("this run has no kubectl")
 	}
-	// Starting a program takes time, for the cluster too.
-	_ = r.Act(func(e *Engine) error {
-		e.Advance(kubectlStart)
-		return nil
-	})
 	stdout, stderr, code := r.shell.Kubectl(line)
 	return Output{stdout, stderr, code}, nil
 }

@@ -30,6 +30,10 @@ type Timeline struct {
 	branch int
 	// past holds the branches that were cut, newest last, for comparing.
 	past []Branch
+	// look is the cluster at the cursor for a command that so far only looks: time may pass
+	// there, and the story does not move. nil: commands reach the head.
+	look  *Engine
+	spare *Engine // to be used as look again
 }
 
 type keyframe struct {
@@ -231,6 +235,41 @@ func (t *Timeline) Here() {
 	t.cut()
 }
 
+// Look declares that a command begins at the cursor. Where somebody has gone back, it is
+// answered from a copy of that instant, and only when it changes something is what came
+// after the cursor cut.
+func (t *Timeline) Look() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look = nil
+	if !t.back {
+		return nil
+	}
+	if t.spare == nil {
+		e, err := t.head.Fork()
+		if err != nil {
+			return err
+		}
+		t.spare = e
+	}
+	t.seek(t.cursor)
+	t.spare.Restore(t.view.Snapshot())
+	t.look = t.spare
+	return nil
+}
+
+// reached is the engine that a client from outside speaks to.
+func (t *Timeline) reached(write bool) *Engine {
+	if write && t.look != nil {
+		t.cut()
+		t.look = nil
+	}
+	if t.look != nil {
+		return t.look
+	}
+	return t.head
+}
+
 // Act does something at the head. New hops lie ahead of the cursor, which stays.
 func (t *Timeline) Act(do func(*Engine) error) error {
 	t.mu.Lock()
@@ -246,7 +285,7 @@ func (t *Timeline) cut() {
 		return
 	}
 	t.seek(t.cursor)
-	t.back = false
+	t.back, t.look = false, nil
 	t.branch++
 	t.past = append(t.past, Branch{Number: t.branch - 1, Hops: t.head.log.Hops(), ForkAt: t.view.log.Len()})
 	if len(t.past) > branchesKept {
@@ -283,14 +322,26 @@ type Outside struct{ t *Timeline }
 func (t *Timeline) Outside() Outside { return Outside{t} }
 
 // Do sends a request and runs the cluster until it is answered.
-func (o Outside) Do(r wire.Request) (a wire.Answer) {
-	o.t.at(func(e *Engine) { a = e.Do(r) })
+func (o Outside) Do(r wire.Request) wire.Answer {
+	o.t.mu.Lock()
+	defer o.t.mu.Unlock()
+	write := r.Verb != wire.Get && r.Verb != wire.List && r.Verb != wire.Watch && r.Verb != wire.Connect && !r.Options.DryRun
+	a := o.t.reached(write && !asks(r)).Do(r)
+	o.t.mark()
 	return a
+}
+
+// asks reports whether a POST only asks something: auth can-i, auth whoami.
+func asks(r wire.Request) bool {
+	return r.Resource.Group == "authorization.k8s.io" || r.Resource.Group == "authentication.k8s.io"
 }
 
 // Watch begins a watch.
 func (o Outside) Watch(r wire.Request) (id uint64, a wire.Answer) {
-	o.t.at(func(e *Engine) { id, a = e.Watch(r) })
+	o.t.mu.Lock()
+	defer o.t.mu.Unlock()
+	id, a = o.t.reached(false).Watch(r)
+	o.t.mark()
 	return id, a
 }
 
@@ -298,32 +349,34 @@ func (o Outside) Watch(r wire.Request) (id uint64, a wire.Answer) {
 func (o Outside) Watched(id uint64) []wire.WatchEvent {
 	o.t.mu.Lock()
 	defer o.t.mu.Unlock()
-	return o.t.head.Watched(id)
+	return o.t.reached(false).Watched(id)
 }
 
 // Unwatch ends a watch.
 func (o Outside) Unwatch(id, serverID uint64) {
 	o.t.mu.Lock()
 	defer o.t.mu.Unlock()
-	o.t.head.Unwatch(id, serverID)
+	o.t.reached(false).Unwatch(id, serverID)
 }
 
 // Advance lets virtual time pass.
-func (o Outside) Advance(d time.Duration) { o.t.at(func(e *Engine) { e.Advance(d) }) }
+func (o Outside) Advance(d time.Duration) {
+	o.t.mu.Lock()
+	defer o.t.mu.Unlock()
+	o.t.reached(false).Advance(d)
+	o.t.mark()
+}
 
 // Now returns the virtual time.
-func (o Outside) Now() kernel.Time { return o.t.HeadTime() }
+func (o Outside) Now() kernel.Time {
+	o.t.mu.Lock()
+	defer o.t.mu.Unlock()
+	return o.t.reached(false).Now()
+}
 
 // Err returns why the run cannot go on, or nil.
 func (o Outside) Err() error {
 	o.t.mu.Lock()
 	defer o.t.mu.Unlock()
-	return o.t.head.Err()
-}
-
-func (t *Timeline) at(do func(*Engine)) {
-	_ = t.Act(func(e *Engine) error {
-		do(e)
-		return nil
-	})
+	return o.t.reached(false).Err()
 }

@@ -5,7 +5,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"podwalk/engine"
+	"podwalk/engine/apiserver/wire"
+	"podwalk/engine/kube"
 	"podwalk/engine/scenario"
 	"podwalk/engine/stage"
 	"podwalk/engine/trace"
@@ -226,5 +230,53 @@ func TestWhy(t *testing.T) {
 			t.Log(h.Line(e.Origin()))
 		}
 		t.Fatal("the chain of causes does not lead back to the client")
+	}
+}
+
+// TestLooking: a command that only looks is answered from the moment at the cursor and
+// leaves the story alone; the first write of a command cuts it there.
+func TestLooking(t *testing.T) {
+	tl, err := engine.NewTimeline(newEngine(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tl.Act(func(e *engine.Engine) error { return e.ApplyManifest([]byte(pod), "") }); err != nil {
+		t.Fatal(err)
+	}
+	tl.Settle(0)
+	n, at := tl.Len(), 0
+	for i, h := range tl.Hops() {
+		if h.Stage == stage.Persist {
+			at = i + 1
+			break
+		}
+	}
+	tl.Seek(at)
+	if err := tl.Look(); err != nil {
+		t.Fatal(err)
+	}
+	out := tl.Outside()
+	get := wire.Request{Verb: wire.Get, Resource: kube.Pods, Namespace: "default", Name: "nginx", Credential: engine.Admin}
+	a := out.Do(get)
+	if a.Err() != nil || a.Object.(*corev1.Pod).Spec.NodeName != "" {
+		t.Errorf("right after it was saved the Pod has a node: %v %v", a.Err(), a.Object)
+	}
+	out.Advance(20 * time.Second)
+	if a := out.Do(get); a.Err() != nil || a.Object.(*corev1.Pod).Status.Phase != corev1.PodRunning {
+		t.Errorf("a command that waits does not see time pass")
+	}
+	if branch, _ := tl.Branch(); branch != 0 || tl.Len() != n || tl.Cursor() != at {
+		t.Errorf("looking has changed the story: branch %d, %d hops, cursor %d", branch, tl.Len(), tl.Cursor())
+	}
+	if err := tl.Look(); err != nil {
+		t.Fatal(err)
+	}
+	out.Do(get)
+	out.Do(wire.Request{Verb: wire.Delete, Resource: kube.Pods, Namespace: "default", Name: "nginx", Credential: engine.Admin})
+	if branch, _ := tl.Branch(); branch != 1 {
+		t.Errorf("a write in the past has not begun a branch")
+	}
+	if a := out.Do(get); a.Code != 404 {
+		t.Errorf("a Pod without a node is deleted at once, but it is there: %d", a.Code)
 	}
 }
