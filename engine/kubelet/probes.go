@@ -326,7 +326,8 @@ func (kl *Kubelet) probed(w *worker, key probeKey, ok bool, output string) {
 	kl.nextProbe(w, key, st)
 }
 
-// probeHop tells failures, and successes that change something.
+// probeHop tells failures, and successes that change something. A probe that goes on
+// failing beyond its threshold says nothing new: those hops stay in the background.
 func (kl *Kubelet) probeHop(w *worker, key probeKey, st *probe, ok, changed bool, threshold int, output string) {
 	if ok && !changed {
 		return
@@ -342,6 +343,7 @@ func (kl *Kubelet) probeHop(w *worker, key probeKey, st *probe, ok, changed bool
 		if st.Run >= threshold {
 			h.Outcome = trace.Failed
 		}
+		h.Background = st.Run > threshold
 	}
 	kl.hop(w, h)
 }
