@@ -74,6 +74,9 @@ type CreateContainer struct {
 	ReadOnlyRootFS bool
 	Privileged     bool
 	StopSignal     string // "" for the image's
+	// Ports are the containerPorts, for images of which nothing else is known: their
+	// program listens there.
+	Ports []int32
 }
 
 // EnvVar is one environment variable.

@@ -42,7 +42,7 @@ func (r *Runtime) create(q CreateContainer) {
 	c.StopSignal = strings.TrimPrefix(c.StopSignal, "SIG")
 	c.Spec = process.Spec{
 		Argv: argv(q, img.Image.Entrypoint, img.Image.Cmd), Hostname: s.Hostname, Dir: q.WorkingDir,
-		Image: img.Image.Programs, Tools: img.Image.Tools, Limit: q.MemoryLimit, IP: s.IP, PIDOne: true, Ports: img.Image.Ports,
+		Image: img.Image.Programs, Tools: img.Image.Tools, Limit: q.MemoryLimit, IP: s.IP, PIDOne: true, Ports: q.Ports,
 		Mounts: []process.Mount{{Path: "/", Volume: rootVolume}},
 	}
 	c.Spec.Env = append(c.Spec.Env, process.Var{Name: "PATH", Value: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
@@ -101,7 +101,7 @@ func (r *Runtime) start(q StartContainer) {
 		if strings.Contains(what, "/") {
 			why = "stat " + what + ": no such file or directory"
 		}
-		resp.Err = fmt.Sprintf("failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: %q: %s", what, why)
+		resp.Err = fmt.Sprintf("%sexec: %q: %s", runcFailed, what, why)
 		c.State, c.ExitCode, c.Reason, c.StartedAt, c.FinishedAt = "exited", 128, "StartError", 0, now
 		c.Message = resp.Err
 		r.reply(q.ReplyTo, resp)

@@ -84,11 +84,11 @@ func (r *Runtime) pull(q PullImage) {
 		r.reply(q.ReplyTo, Response{Tag: q.Tag, Call: "PullImage", Err: "failed to parse image reference " + q.Image + ": " + err.Error()})
 		return
 	}
-	img, bad := r.reg.Resolve(ref, q.Image)
+	img, bad := r.reg.Resolve(registry.Request{Ref: ref, Named: q.Image, Username: q.Username, Password: q.Password})
 	if bad != nil {
 		text := "failed to pull and unpack image \"" + ref + "\": " + bad.Text
-		if bad.NotFound {
-			text = "rpc error: code = NotFound desc = " + text
+		if bad.Code != "" {
+			text = "rpc error: code = " + bad.Code + " desc = " + text
 		}
 		r.hop(q.Image, "GET manifest", trace.Retry, bad.Text, nil)
 		r.k.Send(q.ReplyTo, bad.Slow, Response{Tag: q.Tag, Call: "PullImage", Err: text})

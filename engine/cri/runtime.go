@@ -103,7 +103,7 @@ func (r *Runtime) Start() {
 		if err != nil {
 			continue
 		}
-		if img, bad := r.reg.Resolve(ref, name); bad == nil {
+		if img, bad := r.reg.Resolve(registry.Request{Ref: ref, Named: name}); bad == nil {
 			r.keep(img)
 		}
 	}
@@ -197,21 +197,28 @@ func (r *Runtime) reply(to kernel.ActorID, resp Response) {
 	r.k.Send(to, 200*time.Microsecond, resp)
 }
 
+// leastMemory is what runc itself needs while it starts a container: with a lower limit
+// the kernel kills it.
+const leastMemory = 6 << 20
+
+// runcFailed begins every error of runc, as it comes through the shim.
+const runcFailed = "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: "
+
 func (r *Runtime) background(namespace string) bool { return namespace == "kube-system" }
 
 func (r *Runtime) runSandbox(q RunPodSandbox) {
 	resp := Response{Tag: q.Tag, Call: "RunPodSandbox"}
+	id := r.rand.Hex(64)
 	switch {
 	case q.RuntimeHandler != "" && q.RuntimeHandler != "runc":
-		resp.Err = fmt.Sprintf("rpc error: code = Unknown desc = failed to get sandbox runtime: no runtime for %q is configured", q.RuntimeHandler)
-	case q.MemoryLimitBytes > 0 && q.MemoryLimitBytes < 6<<20:
-		resp.Err = "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: container init was OOM-killed (memory limit too low?)"
+		resp.Err = fmt.Sprintf("rpc error: code = Unknown desc = unable to get OCI runtime for sandbox %q: no runtime for %q is configured", id, q.RuntimeHandler)
+	case q.MemoryLimitBytes > 0 && q.MemoryLimitBytes < leastMemory:
+		resp.Err = fmt.Sprintf("rpc error: code = Unknown desc = failed to start sandbox %q: %scontainer init was OOM-killed (memory limit too low?)", id, runcFailed)
 	}
 	if resp.Err != "" {
 		r.reply(q.ReplyTo, resp)
 		return
 	}
-	id := r.rand.Hex(64)
 	s := sandbox{ID: id, PodUID: q.PodUID, Namespace: q.Namespace, Name: q.Name, HostNetwork: q.HostNetwork, Hostname: q.Hostname, Ready: true, IP: r.cfg.IP}
 	if !q.HostNetwork {
 		ip, errText := r.cni.Add(id, q.PodUID)

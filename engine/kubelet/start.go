@@ -179,6 +179,11 @@ func (kl *Kubelet) containerConfig(w *worker, spec *corev1.Container) (cri.Creat
 		Env: env, Mounts: mounts,
 		MemoryLimit: spec.Resources.Limits.Memory().Value(), CPULimitMilli: spec.Resources.Limits.Cpu().MilliValue(),
 	}
+	for _, p := range spec.Ports {
+		if p.Protocol != corev1.ProtocolUDP {
+			req.Ports = append(req.Ports, p.ContainerPort)
+		}
+	}
 	if uid, _, given := userOf(w.Pod, spec, ""); given {
 		req.User = strconv.FormatInt(uid, 10)
 	}

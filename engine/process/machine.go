@@ -221,6 +221,9 @@ func (m *machine) serve(pr *Program) int {
 	if len(ports) == 0 {
 		ports = m.p.Spec.Ports
 	}
+	if len(ports) == 0 && pr.Any {
+		ports = []int32{8080}
+	}
 	for _, port := range ports {
 		m.ports = append(m.ports, port)
 		m.emit(Event{At: m.now, Kind: Listen, Port: port})

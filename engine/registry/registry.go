@@ -63,9 +63,25 @@ type entry struct {
 	Tools      bool     `json:"tools"`
 }
 
+// refusal is a registry, or a part of one, that does not give its images away.
+type refusal struct {
+	// Prefix of the normalized references that it is about.
+	Prefix string `json:"prefix"`
+	// Error is why; {url} is the manifest's and {ref} the reference.
+	Error string `json:"error"`
+	// Wrong is why not, for credentials that are not Username and Password; where they are
+	// right the image is given.
+	Wrong              string `json:"wrong"`
+	Username, Password string
+	// Code of the RPC, "" for none.
+	Code string           `json:"code"`
+	Slow process.Duration `json:"slow"`
+}
+
 type catalog struct {
 	Bandwidth int64             `json:"bandwidth"`
 	Programs  []process.Program `json:"programs"`
+	Refusals  []refusal         `json:"refusals"`
 	Images    []entry           `json:"images"`
 	Default   entry             `json:"default"`
 }
@@ -92,11 +108,18 @@ var builtin = func() *catalog {
 func New(board *fault.Board) *Registry { return &Registry{board, builtin} }
 
 // Error is why an image cannot be had, as containerd prints it after "failed to pull and
-// unpack image …: ". NotFound ones come with the code of the RPC, all others without.
+// unpack image …: ".
 type Error struct {
-	NotFound bool
-	Text     string
-	Slow     time.Duration // how long it takes until that is known
+	Code string // of the RPC: "NotFound", "DeadlineExceeded"; "" where containerd gives none
+	Text string
+	Slow time.Duration // how long it takes until that is known
+}
+
+// Request is what a node asks a registry for.
+type Request struct {
+	Ref                string // normalized
+	Named              string // as the Pod spells it
+	Username, Password string
 }
 
 // Normalize spells a reference out: "nginx" is "docker.io/library/nginx:latest".
@@ -108,28 +131,66 @@ func Normalize(ref string) (string, error) {
 	return n.String(), nil
 }
 
-// Resolve asks the registry for an image; ref is normalized, named is how the Pod spelt
-// it.
-func (r *Registry) Resolve(ref, named string) (Image, *Error) {
+// Resolve asks the registry for an image.
+func (r *Registry) Resolve(q Request) (Image, *Error) {
+	ref := q.Ref
 	host, _, _ := strings.Cut(ref, "/")
+	dial := host
+	if host == "docker.io" {
+		dial = "registry-1.docker.io"
+	}
 	if r.board.Hits(fault.RegistryDown, host) {
-		dial := map[string]string{"docker.io": "registry-1.docker.io"}[host]
-		if dial == "" {
-			dial = host
-		}
 		return Image{}, &Error{Slow: 40 * time.Millisecond, Text: fmt.Sprintf("failed to resolve image: failed to do request: Head %q: dial tcp %s:443: connect: connection refused",
 			manifestURL(dial, ref), address(dial))}
 	}
-	missing := &Error{NotFound: true, Slow: 400 * time.Millisecond, Text: "failed to resolve image: " + ref + ": not found"}
-	if v, on := r.board.On(fault.RegistryTagMissing); on && (v == named || v == ref || v == "") {
+	missing := &Error{Code: "NotFound", Slow: 400 * time.Millisecond, Text: "failed to resolve image: " + ref + ": not found"}
+	if v, on := r.board.On(fault.RegistryTagMissing); on && (v == q.Named || v == ref || v == "") {
 		return Image{}, missing
+	}
+	if bad := r.refused(q, manifestURL(dial, ref)); bad != nil {
+		return Image{}, bad
 	}
 	repo, tag := split(ref)
 	e := r.find(repo)
-	if len(e.Tags) > 0 && tag != "" && !slices.Contains(e.Tags, tag) {
+	_, want, pinned := strings.Cut(ref, "@")
+	switch {
+	case len(e.Tags) == 0:
+		img := r.image(e, repo, ref)
+		if pinned {
+			img.Digest = want
+		}
+		return img, nil
+	case pinned:
+		for _, t := range e.Tags {
+			if img := r.image(e, repo, repo+":"+t); img.Digest == want {
+				img.Ref = ref
+				return img, nil
+			}
+		}
+		return Image{}, missing
+	case !slices.Contains(e.Tags, tag):
 		return Image{}, missing
 	}
 	return r.image(e, repo, ref), nil
+}
+
+// refused looks for a registry that gives nothing, or not to everybody.
+func (r *Registry) refused(q Request, url string) *Error {
+	for _, no := range r.cat.Refusals {
+		if !strings.HasPrefix(q.Ref, no.Prefix) {
+			continue
+		}
+		text := no.Error
+		if no.Username != "" && q.Username != "" {
+			if q.Username == no.Username && q.Password == no.Password {
+				return nil
+			}
+			text = no.Wrong
+		}
+		text = strings.NewReplacer("{url}", url, "{ref}", q.Ref).Replace(text)
+		return &Error{Code: no.Code, Slow: max(time.Duration(no.Slow), 30*time.Millisecond), Text: "failed to resolve image: " + text}
+	}
+	return nil
 }
 
 func manifestURL(host, ref string) string {
