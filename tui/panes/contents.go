@@ -117,6 +117,9 @@ func revision(f *frame.Frame) int64 {
 func lastOf(f *frame.Frame, b BoxSpec, s *scene) (trace.Hop, bool) {
 	for i := len(f.Hops) - 1; i >= 0; i-- {
 		h := f.Hops[i]
+		if h.To != h.From && h.To != "" && s.stands(b, h.To, "") {
+			return h, true
+		}
 		st, ok := stage.Get(h.Stage)
 		if ok && (b.names(st.Component, "") && (h.To == "" || b.names(h.To, "") || b.names(h.From, ""))) {
 			return h, true
