@@ -89,6 +89,8 @@ type Mount struct {
 	Path     string
 	ReadOnly bool
 	SubPath  string
+	HostPath string            // where the volume is on the node
+	Outlives bool              // the volume is not this Pod's alone: Volume is the node's name for it
 	Files    map[string]string // relative path → content, for configMap, secret, projected, downwardAPI
 	Medium   string            // "Memory" for tmpfs
 }

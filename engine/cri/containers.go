@@ -2,6 +2,7 @@ package cri
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"path"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"podwalk/engine/kernel"
-	"podwalk/engine/network"
 	"podwalk/engine/process"
 )
 
@@ -25,50 +25,114 @@ const (
 func (r *Runtime) create(q CreateContainer) {
 	resp := Response{Tag: q.Tag, Call: "CreateContainer"}
 	img, ok := r.find(q.Image)
-	if !ok {
+	s, there := r.Sandboxes[q.SandboxID]
+	user := q.User
+	if user == "" {
+		user = img.Image.User
+	}
+	switch {
+	case !ok:
 		resp.Err = fmt.Sprintf("rpc error: code = NotFound desc = failed to create containerd container: image %q: not found", q.Image)
+	case !there:
+		resp.Err = fmt.Sprintf("rpc error: code = NotFound desc = failed to find sandbox id %q: not found", q.SandboxID)
+	case !knows(img.Image.Files["etc/passwd"], user):
+		resp.Err = "failed to create containerd container: no users found"
+	}
+	if resp.Err != "" {
 		r.reply(q.ReplyTo, resp)
 		return
 	}
-	s := r.Sandboxes[q.SandboxID]
 	id := r.rand.Hex(64)
 	c := &container{
 		PodUID: q.PodUID, SandboxID: q.SandboxID, Name: q.Name, Attempt: q.Attempt, State: "created", ReplyTo: q.ReplyTo,
-		Image: img.info(0), StopSignal: q.StopSignal, Files: map[string]string{},
+		Image: img.info(0), StopSignal: q.StopSignal, Files: maps.Clone(img.Image.Files),
+	}
+	if c.Files == nil {
+		c.Files = map[string]string{}
 	}
 	if c.StopSignal == "" {
 		c.StopSignal = img.Image.StopSignal
 	}
 	c.StopSignal = strings.TrimPrefix(c.StopSignal, "SIG")
 	c.Spec = process.Spec{
-		Argv: argv(q, img.Image.Entrypoint, img.Image.Cmd), Hostname: s.Hostname, Dir: q.WorkingDir,
+		Argv: argv(q, img.Image.Entrypoint, img.Image.Cmd), Hostname: s.Hostname, Dir: q.WorkingDir, User: user,
 		Image: img.Image.Programs, Tools: img.Image.Tools, Limit: q.MemoryLimit, IP: s.IP, PIDOne: true, Ports: q.Ports,
-		Mounts: []process.Mount{{Path: "/", Volume: rootVolume}},
+		Mounts: []process.Mount{{Path: "/", Volume: rootVolume, ReadOnly: q.ReadOnlyRootFS}},
+		Env: []process.Var{
+			{Name: "PATH", Value: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, {Name: "HOSTNAME", Value: s.Hostname}, {Name: "HOME", Value: "/root"},
+		},
 	}
-	c.Spec.Env = append(c.Spec.Env, process.Var{Name: "PATH", Value: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-		process.Var{Name: "HOSTNAME", Value: s.Hostname}, process.Var{Name: "HOME", Value: "/root"})
+	if c.Spec.Dir == "" {
+		c.Spec.Dir = img.Image.WorkingDir
+	}
+	c.Spec.Env = append(c.Spec.Env, img.Image.Env...)
 	for _, e := range q.Env {
 		c.Spec.Env = append(c.Spec.Env, process.Var(e))
 	}
-	for i, m := range q.Mounts {
-		name := m.Volume
-		if name == "" {
-			name = fmt.Sprintf("%s#%d", q.Name, i)
-		}
-		key := q.PodUID + "/" + name
-		files := r.Volumes[key]
-		if files == nil {
-			files = map[string]string{}
-		}
-		if m.Files != nil {
-			files = cloneFiles(m.Files)
-		}
-		r.Volumes[key] = files
-		c.Spec.Mounts = append(c.Spec.Mounts, process.Mount{Path: path.Clean(m.Path), Volume: name, ReadOnly: m.ReadOnly})
-	}
+	r.mount(c, q)
 	r.Containers[id] = c
 	resp.ContainerID, resp.Image = id, c.Image
 	r.reply(q.ReplyTo, resp)
+}
+
+// knows reports whether a user is a number, or a name in an image's /etc/passwd.
+func knows(passwd, user string) bool {
+	user, _, _ = strings.Cut(user, ":")
+	if _, err := strconv.ParseUint(user, 10, 32); err == nil || user == "" || user == "root" {
+		return true
+	}
+	for line := range strings.Lines(passwd) {
+		if strings.HasPrefix(line, user+":") {
+			return true
+		}
+	}
+	return false
+}
+
+// mount puts the volumes in place that a container asks for.
+func (r *Runtime) mount(c *container, q CreateContainer) {
+	for i, m := range q.Mounts {
+		name := m.Volume
+		single := name == ""
+		if single {
+			name = fmt.Sprintf("%s#%d", q.Name, i)
+		}
+		if m.Outlives {
+			name = outlives + name
+		}
+		key := volumeKey(c, name)
+		if m.Files != nil {
+			r.Volumes[key] = maps.Clone(m.Files)
+		} else if r.Volumes[key] == nil {
+			r.Volumes[key] = map[string]string{}
+		}
+		at := path.Clean(m.Path)
+		c.Spec.Mounts = append(c.Spec.Mounts, process.Mount{Path: at, Volume: name, Sub: path.Clean("/" + m.SubPath)[1:], ReadOnly: m.ReadOnly})
+		_, isFile := r.Volumes[key][m.SubPath]
+		if _, overFile := c.Files[at[1:]]; overFile && !single && !isFile && c.Refused == "" {
+			flags := "0x5000"
+			if m.ReadOnly {
+				flags = "0x5001"
+			}
+			c.Refused = fmt.Sprintf("error mounting %q to rootfs at %q: mount %s:%s (via /proc/self/fd/6), flags: %s: not a directory", m.HostPath, m.Path, m.HostPath, m.Path, flags)
+		}
+	}
+	for dir := path.Clean("/" + c.Spec.Dir); dir != "/"; dir = path.Dir(dir) {
+		if _, file := c.Files[dir[1:]]; file && c.Refused == "" {
+			c.Refused = fmt.Sprintf("mkdir %s: not a directory", path.Clean(c.Spec.Dir))
+		}
+	}
+}
+
+// outlives marks volumes that are not one Pod's alone.
+const outlives = "node/"
+
+// volumeKey is where the files of a container's volume are.
+func volumeKey(c *container, volume string) string {
+	if strings.HasPrefix(volume, outlives) {
+		return volume
+	}
+	return c.PodUID + "/" + volume
 }
 
 func argv(q CreateContainer, entrypoint, cmd []string) []string {
@@ -91,17 +155,12 @@ func (r *Runtime) start(q StartContainer) {
 		return
 	}
 	now := r.k.Now()
-	p, found := process.Start(c.Spec, now)
-	if !found {
-		what := ""
-		if len(c.Spec.Argv) > 0 {
-			what = c.Spec.Argv[0]
-		}
-		why := "executable file not found in $PATH"
-		if strings.Contains(what, "/") {
-			why = "stat " + what + ": no such file or directory"
-		}
-		resp.Err = fmt.Sprintf("%sexec: %q: %s", runcFailed, what, why)
+	p, why := process.Start(c.Spec, now, world{r, c})
+	if c.Refused != "" {
+		why = "error during container init: " + c.Refused
+	}
+	if why != "" {
+		resp.Err = runcFailed + why
 		c.State, c.ExitCode, c.Reason, c.StartedAt, c.FinishedAt = "exited", 128, "StartError", 0, now
 		c.Message = resp.Err
 		r.reply(q.ReplyTo, resp)
@@ -133,71 +192,50 @@ func (r *Runtime) advance(id string) {
 
 func (r *Runtime) happened(id string, c *container, e process.Event) {
 	switch e.Kind {
-	case process.Out, process.Err:
+	case process.Out, process.Err, process.Log:
 		c.write(e)
 	case process.Listen:
-		addr := net.JoinHostPort(c.Spec.IP, strconv.Itoa(int(e.Port)))
+		addr := c.address(e.Port)
 		c.Listens = append(slices.Clone(c.Listens), addr)
 		r.net.Listen(addr, r.self)
 		r.Ports[addr] = id
-	case process.Write, process.Remove:
-		r.change(c, e)
+	case process.Close:
+		addr := c.address(e.Port)
+		if r.Ports[addr] == id {
+			c.Listens = slices.DeleteFunc(slices.Clone(c.Listens), func(a string) bool { return a == addr })
+			r.net.Unlisten(addr)
+			delete(r.Ports, addr)
+		}
 	case process.Exit:
 		r.exited(id, c, e)
 	}
 }
 
-// write appends what a process wrote to its log, line by line.
+func (c *container) address(port int32) string {
+	return net.JoinHostPort(c.Spec.IP, strconv.Itoa(int(port)))
+}
+
+// write appends what a process wrote to its log, line by line. A line whose end has not
+// come yet goes on with what comes next.
 func (c *container) write(e process.Event) {
+	stderr := e.Kind == process.Err
 	text := e.Text
+	if n := len(c.Log); c.Partial && n > 0 && c.Log[n-1].Stderr == stderr {
+		text = c.Log[n-1].Text + text
+		c.Log = c.Log[: n-1 : n-1]
+	}
+	c.Partial = !strings.HasSuffix(text, "\n")
 	for text != "" {
 		line, rest, _ := strings.Cut(text, "\n")
 		text = rest
 		if len(line) > logLineMax {
 			line = line[:logLineMax]
 		}
-		c.Log = append(c.Log, LogLine{At: e.At, Stderr: e.Kind == process.Err, Text: line})
+		c.Log = append(c.Log, LogLine{At: e.At, Stderr: stderr, Text: line})
 	}
 	if len(c.Log) > logLinesMax {
 		c.Log = slices.Clone(c.Log[len(c.Log)-logLinesMax:])
 	}
-}
-
-// change puts a write of a process into the files that it shares.
-func (r *Runtime) change(c *container, e process.Event) {
-	into := cloneFiles(r.files(c, e.Vol))
-	if e.Kind == process.Remove {
-		for f := range into {
-			if f == e.Path || strings.HasPrefix(f, e.Path+"/") {
-				delete(into, f)
-			}
-		}
-	} else {
-		into[e.Path] = e.Text
-	}
-	if e.Vol == rootVolume {
-		c.Files = into
-		if e.Path == "dev/termination-log" {
-			c.Message = e.Text
-		}
-	} else {
-		r.Volumes[c.PodUID+"/"+e.Vol] = into
-	}
-}
-
-func (r *Runtime) files(c *container, volume string) map[string]string {
-	if volume == rootVolume {
-		return c.Files
-	}
-	return r.Volumes[c.PodUID+"/"+volume]
-}
-
-func cloneFiles(in map[string]string) map[string]string {
-	out := make(map[string]string, len(in)+1)
-	for k, v := range in {
-		out[k] = v
-	}
-	return out
 }
 
 // exited tells the kubelet that a container's first process is gone.
@@ -209,6 +247,7 @@ func (r *Runtime) exited(id string, c *container, e process.Event) {
 	r.k.Cancel(c.Timer)
 	r.k.Cancel(c.Kill)
 	c.Listens, c.Timer, c.Kill = nil, kernel.Timer{}, kernel.Timer{}
+	r.endExecs(id)
 	c.State, c.ExitCode, c.FinishedAt = "exited", e.Code, e.At
 	switch {
 	case e.Why != "":
@@ -266,126 +305,4 @@ func (r *Runtime) kill(id string) {
 func (r *Runtime) remove(id string) {
 	r.kill(id)
 	delete(r.Containers, id)
-}
-
-// exec runs a command beside a container's own process, in its file systems.
-func (r *Runtime) exec(q ExecSync) {
-	resp := Response{Tag: q.Tag, Call: "ExecSync", ContainerID: q.ContainerID}
-	c, ok := r.Containers[q.ContainerID]
-	if !ok || c.State != "running" {
-		resp.Err = fmt.Sprintf("rpc error: code = NotFound desc = failed to exec in container: failed to load task: no running task found: task %s not found", q.ContainerID)
-		r.reply(q.ReplyTo, resp)
-		return
-	}
-	spec := c.Spec
-	spec.Argv, spec.PIDOne, spec.Stdin = q.Command, false, string(q.Stdin)
-	now := r.k.Now()
-	p, found := process.Start(spec, now)
-	if !found {
-		resp.Err = fmt.Sprintf("rpc error: code = Unknown desc = failed to exec in container: failed to start exec %q: OCI runtime exec failed: exec failed: unable to start container process: exec: %q: executable file not found in $PATH", r.rand.Hex(64), first(q.Command))
-		r.reply(q.ReplyTo, resp)
-		return
-	}
-	timeout := q.Timeout
-	if timeout <= 0 {
-		timeout = time.Hour
-	}
-	took := timeout
-	events, _ := p.Advance(now.Add(timeout), world{r, c})
-	resp.TimedOut = true
-	for _, e := range events {
-		switch e.Kind {
-		case process.Out:
-			resp.Stdout = append(resp.Stdout, e.Text...)
-		case process.Err:
-			resp.Stderr = append(resp.Stderr, e.Text...)
-		case process.Write, process.Remove:
-			r.change(c, e)
-		case process.Exit:
-			resp.TimedOut, resp.ExitCode, took = false, e.Code, e.At.Sub(now)
-		}
-	}
-	if resp.TimedOut {
-		resp.Err = fmt.Sprintf("command timed out: %q timed out after %s", strings.Join(q.Command, " "), timeout)
-	}
-	resp.Took = took
-	r.k.Send(r.self, took, endExec{Reply: resp, To: q.ReplyTo})
-}
-
-func first(list []string) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return list[0]
-}
-
-// serve answers a call to one of the containers' ports.
-func (r *Runtime) serve(q network.Request) {
-	a := network.Answer{ID: q.ID}
-	if c := r.Containers[r.Ports[q.Call.To]]; c == nil || c.State != "running" {
-		a.Err = "dial tcp " + q.Call.To + ": connect: connection refused"
-		r.k.Send(network.Self, 0, a)
-		return
-	}
-	code, body, http := r.Respond(q.Call.To, q.Call.Path)
-	if !http || q.Call.Protocol == network.GRPC {
-		a.Err = "EOF"
-	}
-	a.Code, a.Body = code, []byte(body)
-	r.k.Send(network.Self, time.Millisecond, a)
-}
-
-// world is what a container's processes see around them.
-type world struct {
-	r *Runtime
-	c *container
-}
-
-// ReadFile implements process.World.
-func (w world) ReadFile(volume, p string) (string, bool) {
-	s, ok := w.r.files(w.c, volume)[p]
-	return s, ok
-}
-
-// file finds an absolute path through the mounts.
-func (w world) file(p string) (string, bool) {
-	best := process.Mount{}
-	for _, m := range w.c.Spec.Mounts {
-		if (p == m.Path || m.Path == "/" || strings.HasPrefix(p, m.Path+"/")) && len(m.Path) >= len(best.Path) {
-			best = m
-		}
-	}
-	return w.ReadFile(best.Volume, strings.Trim(strings.TrimPrefix(p, best.Path), "/"))
-}
-
-// Fetch implements process.World. A script's own requests are answered at once.
-func (w world) Fetch(url string) (code int, body, err string) {
-	_, rest, _ := strings.Cut(url, "://")
-	host, p, _ := strings.Cut(rest, "/")
-	if !strings.Contains(host, ":") {
-		host += ":80"
-	}
-	name, port, _ := strings.Cut(host, ":")
-	ip := w.c.Spec.IP
-	if name != "localhost" && name != "127.0.0.1" {
-		found := false
-		if ip, found = w.Resolve(name); !found {
-			return 0, "", "bad address '" + name + "'"
-		}
-	}
-	return w.r.net.Fetch(w.c.Spec.IP, net.JoinHostPort(ip, port), "/"+p)
-}
-
-// Resolve implements process.World.
-func (w world) Resolve(name string) (string, bool) {
-	return w.r.net.Resolve(w.r.Sandboxes[w.c.SandboxID].Namespace, name)
-}
-
-// Respond implements network.Responder.
-func (r *Runtime) Respond(address, p string) (code int, body string, ok bool) {
-	c := r.Containers[r.Ports[address]]
-	if c == nil || c.State != "running" {
-		return 0, "", false
-	}
-	return c.Proc.Answer(p, r.k.Now(), world{r, c}.file)
 }

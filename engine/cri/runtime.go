@@ -45,6 +45,7 @@ type Network interface {
 	Do(replyTo kernel.ActorID, c network.Call)
 	Listen(address string, actor kernel.ActorID)
 	Unlisten(address string)
+	Listening(address string) bool
 	AddResponder(actor kernel.ActorID, r network.Responder)
 	Resolve(namespace, name string) (ip string, ok bool)
 	Fetch(from, to, path string) (code int, body, errText string)
@@ -80,11 +81,6 @@ type (
 	tick struct{ ID string }
 	// killAt ends a container that has not stopped in time.
 	killAt struct{ ID string }
-	// endExec gives an exec's answer.
-	endExec struct {
-		Reply Response
-		To    kernel.ActorID
-	}
 )
 
 // New returns a node's runtime and registers it.
@@ -118,22 +114,28 @@ func (r *Runtime) Handle(ev kernel.Event) {
 	case killAt:
 		r.kill(e.ID)
 		return
+	case tickExec:
+		r.advanceExec(e.ID)
+		return
+	case execTimeout:
+		r.execTimesOut(e)
+		return
 	case network.Request:
 		r.serve(e)
 		return
 	}
-	if r.board.Hits(fault.ContainerdStopped, r.cfg.Node) {
+	if r.stopped() {
 		return // nobody answers the socket
 	}
 	switch e := ev.(type) {
 	case act:
 		r.carryOut(e.Req)
-	case endExec:
-		r.k.Send(e.To, 0, e.Reply)
 	default:
 		r.k.Send(r.self, r.takes(ev), act{ev})
 	}
 }
+
+func (r *Runtime) stopped() bool { return r.board.Hits(fault.ContainerdStopped, r.cfg.Node) }
 
 // takes is how long a request keeps the runtime.
 func (r *Runtime) takes(req any) time.Duration {

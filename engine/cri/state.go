@@ -16,6 +16,7 @@ type state struct {
 	Layers     map[string]bool
 	Volumes    map[string]map[string]string // by Pod uid and volume: the files; replaced, never changed
 	Ports      map[string]string            // address → container
+	Execs      map[string]*execution
 }
 
 type sandbox struct {
@@ -37,6 +38,8 @@ type container struct {
 	Listens                 []string
 	Waiting                 []waiting
 	Log                     []LogLine
+	Partial                 bool   // the last line of Log has not ended yet
+	Refused                 string // why runc will not start it
 	StartedAt, FinishedAt   kernel.Time
 	ExitCode                int32
 	Reason, Message         string
@@ -49,13 +52,17 @@ type waiting struct {
 }
 
 func newState() state {
-	return state{map[string]sandbox{}, map[string]*container{}, map[string]local{}, map[string]bool{}, map[string]map[string]string{}, map[string]string{}}
+	return state{map[string]sandbox{}, map[string]*container{}, map[string]local{}, map[string]bool{}, map[string]map[string]string{}, map[string]string{}, map[string]*execution{}}
 }
 
 func (s state) clone() state {
 	c := state{
 		maps.Clone(s.Sandboxes), make(map[string]*container, len(s.Containers)), maps.Clone(s.Images), maps.Clone(s.Layers),
-		maps.Clone(s.Volumes), maps.Clone(s.Ports),
+		maps.Clone(s.Volumes), maps.Clone(s.Ports), make(map[string]*execution, len(s.Execs)),
+	}
+	for id, was := range s.Execs {
+		now := *was
+		c.Execs[id] = &now
 	}
 	for id, was := range s.Containers {
 		now := *was

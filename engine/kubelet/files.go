@@ -228,7 +228,14 @@ func (kl *Kubelet) mounts(w *worker, spec *corev1.Container, env []cri.EnvVar) (
 		if st.Share != "" {
 			share = st.Share
 		}
-		out = append(out, cri.Mount{Volume: share, Path: m.MountPath, ReadOnly: m.ReadOnly, SubPath: sub, Files: st.Files, Medium: mediumOf(w.Pod, m.Name)})
+		host, nodes := hostPathOf(w.Pod, m.Name)
+		if nodes {
+			share = host
+		}
+		out = append(out, cri.Mount{
+			Volume: share, Path: m.MountPath, ReadOnly: m.ReadOnly, SubPath: sub, Files: st.Files, Medium: mediumOf(w.Pod, m.Name),
+			HostPath: host, Outlives: nodes || st.Share != "",
+		})
 	}
 	if !hosts && w.PodIP != "" {
 		out = append(out, cri.Mount{Path: "/etc/hosts", Files: map[string]string{"": kl.hostsFile(w)}})
@@ -245,6 +252,33 @@ func referenced(expr string) []string {
 		return ""
 	})
 	return names
+}
+
+// hostPathOf is where a volume is on the node; nodes says that it is the node's own.
+func hostPathOf(pod *corev1.Pod, name string) (path string, nodes bool) {
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if v.Name != name {
+			continue
+		}
+		plugin := "csi"
+		switch {
+		case v.HostPath != nil:
+			return v.HostPath.Path, true
+		case v.EmptyDir != nil:
+			plugin = "empty-dir"
+		case v.ConfigMap != nil:
+			plugin = "configmap"
+		case v.Secret != nil:
+			plugin = "secret"
+		case v.Projected != nil:
+			plugin = "projected"
+		case v.DownwardAPI != nil:
+			plugin = "downward-api"
+		}
+		return fmt.Sprintf("/var/lib/kubelet/pods/%s/volumes/kubernetes.io~%s/%s", pod.UID, plugin, name), false
+	}
+	return "", false
 }
 
 func mediumOf(pod *corev1.Pod, name string) string {

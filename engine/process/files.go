@@ -2,183 +2,302 @@ package process
 
 import (
 	"path"
-	"sort"
 	"strconv"
 	"strings"
 )
 
-func touch(m *machine, args []string) int {
-	for _, f := range args[1:] {
-		if strings.HasPrefix(f, "-") {
-			continue
-		}
-		if _, ok := m.read(f); ok {
-			continue
-		}
-		if err := m.write(f, ""); err != nil {
-			m.stderr("touch: " + f + ": " + err.Error() + "\n")
-			return 1
+// needFiles is a command about files of which only their absence matters.
+func needFiles(c *call) int {
+	_, _, rest := c.options("")
+	name := path.Base(c.args[0])
+	if (name == "chmod" || name == "chown") && len(rest) > 0 {
+		rest = rest[1:]
+	}
+	status := 0
+	for _, f := range rest {
+		if !c.m.exists(c.t.abs(f)) {
+			c.err(name + ": " + f + ": " + notThere + "\n")
+			status = 1
+		} else if name == "stat" {
+			c.out("  File: " + f + "\n")
 		}
 	}
-	return 0
+	return status
 }
 
-func rm(m *machine, args []string) int {
-	force, status := false, 0
-	for _, f := range args[1:] {
-		if strings.HasPrefix(f, "-") {
-			force = force || strings.Contains(f, "f")
+func touch(c *call) int {
+	_, _, rest := c.options("drt")
+	status := 0
+	for _, f := range rest {
+		p := c.t.abs(f)
+		if c.m.exists(p) {
 			continue
 		}
-		if !m.remove(f) && !force {
-			m.stderr("rm: can't remove '" + f + "': No such file or directory\n")
+		if why := c.m.writeAbs(p, ""); why != "" {
+			if why == "nonexistent directory" {
+				why = notThere
+			}
+			c.err("touch: " + f + ": " + why + "\n")
 			status = 1
 		}
 	}
 	return status
 }
 
-func cp(m *machine, args []string) int { return copyFile(m, args, false) }
-func mv(m *machine, args []string) int { return copyFile(m, args, true) }
-
-func copyFile(m *machine, args []string, move bool) int {
-	var files []string
-	for _, a := range args[1:] {
-		if !strings.HasPrefix(a, "-") {
-			files = append(files, a)
-		}
-	}
-	if len(files) != 2 {
-		return 1
-	}
-	text, ok := m.read(files[0])
-	if !ok {
-		m.stderr(args[0] + ": can't stat '" + files[0] + "': No such file or directory\n")
-		return 1
-	}
-	to := files[1]
-	if m.isDir(to) {
-		to += "/" + path.Base(files[0])
-	}
-	if err := m.write(to, text); err != nil {
-		m.stderr(args[0] + ": can't create '" + to + "': " + err.Error() + "\n")
-		return 1
-	}
-	if move {
-		m.remove(files[0])
-	}
+func mktemp(c *call) int {
+	p := "/tmp/tmp." + strconv.FormatInt(int64(c.m.now)/1000, 36)
+	c.m.writeAbs(p, "")
+	c.out(p + "\n")
 	return 0
 }
 
-func ls(m *machine, args []string) int {
-	dir := m.dir
-	for _, a := range args[1:] {
-		if !strings.HasPrefix(a, "-") {
-			dir = m.abs(a)
+func rm(c *call) int {
+	flags, _, rest := c.options("")
+	force, whole, status := strings.Contains(flags, "f"), strings.ContainsAny(flags, "rR"), 0
+	name := path.Base(c.args[0])
+	for _, f := range rest {
+		p := c.t.abs(f)
+		if name == "rmdir" {
+			whole = true
+			if c.m.isDir(p) && len(c.m.names(p)) > 0 {
+				c.err("rmdir: '" + f + "': Directory not empty\n")
+				status = 1
+				continue
+			}
+		}
+		if why := c.m.remove(p, whole); why != "" && !(force && why == notThere) {
+			c.err(name + ": can't remove '" + f + "': " + why + "\n")
+			status = 1
 		}
 	}
-	if _, ok := m.read(dir); ok {
-		m.stdout(dir + "\n")
-		return 0
-	}
-	seen := map[string]bool{}
-	prefix := strings.TrimSuffix(dir, "/") + "/"
-	for f := range m.files {
-		if rest, ok := strings.CutPrefix(f, prefix); ok {
-			name, _, _ := strings.Cut(rest, "/")
-			seen[name] = true
-		}
-	}
-	if len(seen) == 0 && !m.isDir(dir) {
-		m.stderr("ls: " + dir + ": No such file or directory\n")
-		return 1
-	}
-	names := make([]string, 0, len(seen))
-	for n := range seen {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	for _, n := range names {
-		m.stdout(n + "\n")
-	}
-	return 0
+	return status
 }
 
-func test(m *machine, args []string) int {
-	args = args[1:]
-	if n := len(args); n > 0 && args[n-1] == "]" {
-		args = args[:n-1]
+func mkdir(c *call) int {
+	flags, _, rest := c.options("m")
+	parents, status := strings.Contains(flags, "p"), 0
+	for _, f := range rest {
+		p := c.t.abs(f)
+		why := ""
+		mt, rel := c.m.p.Spec.Find(p)
+		switch {
+		case c.m.isDir(p):
+			if !parents {
+				why = "File exists"
+			}
+		case c.m.exists(p):
+			why = "File exists"
+		case mt.ReadOnly:
+			why = readOnly
+		case !parents && !c.m.isDir(path.Dir(p)):
+			why = notThere
+		default:
+			c.m.w.WriteFile(mt.Volume, rel+"/", "")
+		}
+		if why != "" {
+			c.err("mkdir: can't create directory '" + f + "': " + why + "\n")
+			status = 1
+		}
 	}
-	ok, good := m.condition(args)
-	if !good {
+	return status
+}
+
+// cp is cp, mv and ln: a link is a copy here.
+func cp(c *call) int {
+	name := path.Base(c.args[0])
+	_, _, rest := c.options("")
+	if len(rest) < 2 {
+		c.err(name + ": missing file operand\n")
+		return 1
+	}
+	to, status := rest[len(rest)-1], 0
+	for _, from := range rest[:len(rest)-1] {
+		src, dst := c.t.abs(from), c.t.abs(to)
+		if c.m.isDir(dst) {
+			dst = path.Join(dst, path.Base(src))
+		}
+		files := map[string]string{}
+		order := []string{}
+		if text, ok := c.m.readAbs(src); ok {
+			files[dst], order = text, append(order, dst)
+		} else if c.m.isDir(src) {
+			for _, f := range c.m.below(src) {
+				if text, ok := c.m.readAbs(path.Join(src, f)); ok {
+					p := path.Join(dst, f)
+					files[p], order = text, append(order, p)
+				}
+			}
+			if mt, rel := c.m.p.Spec.Find(dst); !mt.ReadOnly {
+				c.m.w.WriteFile(mt.Volume, rel+"/", "")
+			}
+		} else {
+			c.err(name + ": can't stat '" + from + "': " + notThere + "\n")
+			status = 1
+			continue
+		}
+		for _, p := range order {
+			if mt, rel := c.m.p.Spec.Find(path.Dir(p)); p != dst && !mt.ReadOnly && !c.m.isDir(path.Dir(p)) {
+				c.m.w.WriteFile(mt.Volume, rel+"/", "")
+			}
+			if why := c.m.writeAbs(p, files[p]); why != "" {
+				c.err(name + ": can't create '" + p + "': " + why + "\n")
+				status = 1
+			}
+		}
+		if name == "mv" && status == 0 {
+			c.m.remove(src, true)
+		}
+	}
+	return status
+}
+
+func ls(c *call) int {
+	flags, _, rest := c.options("")
+	if len(rest) == 0 {
+		rest = []string{"."}
+	}
+	status := 0
+	for _, f := range rest {
+		p := c.t.abs(f)
+		if _, file := c.m.readAbs(p); file {
+			c.out(f + "\n")
+			continue
+		}
+		if !c.m.isDir(p) {
+			c.err("ls: " + f + ": " + notThere + "\n")
+			status = 1
+			continue
+		}
+		if len(rest) > 1 {
+			c.out(f + ":\n")
+		}
+		for _, n := range c.m.names(p) {
+			if !strings.HasPrefix(n, ".") || strings.ContainsAny(flags, "aA") {
+				c.out(n + "\n")
+			}
+		}
+	}
+	return status
+}
+
+func test(c *call) int {
+	args := c.args[1:]
+	if path.Base(c.args[0]) == "[" {
+		if len(args) == 0 || args[len(args)-1] != "]" {
+			c.err("sh: missing ]\n")
+			return 2
+		}
+		args = args[:len(args)-1]
+	}
+	ok, why := c.m.condition(c.t, args)
+	if why != "" {
+		c.err("sh: " + why + "\n")
 		return 2
 	}
 	return btoi(!ok)
 }
 
 // condition evaluates the arguments of test.
-func (m *machine) condition(a []string) (ok, good bool) {
+func (m *machine) condition(t *task, a []string) (ok bool, why string) {
 	switch {
 	case len(a) == 0:
-		return false, true
-	case a[0] == "!":
-		ok, good = m.condition(a[1:])
-		return !ok, good
+		return false, ""
 	case len(a) == 1:
-		return a[0] != "", true
+		return a[0] != "", ""
+	case len(a) == 3 && isComparison(a[1]):
+		return compare(a[0], a[1], a[2])
+	case a[0] == "!":
+		ok, why = m.condition(t, a[1:])
+		return !ok, why
 	case len(a) == 2:
-		switch a[0] {
-		case "-n":
-			return a[1] != "", true
-		case "-z":
-			return a[1] == "", true
-		case "-f", "-e", "-r", "-s", "-x":
-			text, found := m.read(a[1])
-			if a[0] == "-s" {
-				return found && text != "", true
-			}
-			return found || a[0] != "-f" && m.isDir(a[1]), true
-		case "-d":
-			return m.isDir(a[1]), true
-		}
-		return false, false
+		return m.fileTest(t, a[0], a[1])
 	}
-	for i, w := range a {
-		if w == "-a" || w == "-o" {
-			l, g1 := m.condition(a[:i])
-			r, g2 := m.condition(a[i+1:])
-			if w == "-a" {
-				return l && r, g1 && g2
+	for _, op := range []string{"-o", "-a"} {
+		for i, w := range a {
+			if w != op || i == 0 {
+				continue
 			}
-			return l || r, g1 && g2
+			l, why1 := m.condition(t, a[:i])
+			r, why2 := m.condition(t, a[i+1:])
+			if why1 == "" {
+				why1 = why2
+			}
+			if op == "-a" {
+				return l && r, why1
+			}
+			return l || r, why1
 		}
 	}
-	x, op, y := a[0], a[1], a[2]
+	if a[0] == "(" && a[len(a)-1] == ")" {
+		return m.condition(t, a[1:len(a)-1])
+	}
+	return false, a[1] + ": unknown operand"
+}
+
+func (m *machine) fileTest(t *task, op, x string) (ok bool, why string) {
+	p := t.abs(x)
+	switch op {
+	case "-n":
+		return x != "", ""
+	case "-z":
+		return x == "", ""
+	case "-d":
+		return x != "" && m.isDir(p), ""
+	case "-f":
+		_, file := m.readAbs(p)
+		return x != "" && file, ""
+	case "-e", "-r", "-x", "-L", "-h":
+		return x != "" && m.exists(p), ""
+	case "-w":
+		mt, _ := m.p.Spec.Find(p)
+		return x != "" && m.exists(p) && !mt.ReadOnly, ""
+	case "-s":
+		text, _ := m.readAbs(p)
+		return text != "", ""
+	case "-t":
+		return false, ""
+	}
+	return false, op + ": unknown operand"
+}
+
+func isComparison(op string) bool {
+	switch op {
+	case "=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "<", ">":
+		return true
+	}
+	return false
+}
+
+func compare(x, op, y string) (ok bool, why string) {
 	switch op {
 	case "=", "==":
-		return x == y, true
+		return x == y, ""
 	case "!=":
-		return x != y, true
+		return x != y, ""
+	case "<":
+		return x < y, ""
+	case ">":
+		return x > y, ""
 	}
-	n1, e1 := strconv.ParseInt(strings.TrimSpace(x), 10, 64)
-	n2, e2 := strconv.ParseInt(strings.TrimSpace(y), 10, 64)
-	if e1 != nil || e2 != nil {
-		m.stderr("sh: " + x + ": bad number\n")
-		return false, false
+	a, err := strconv.ParseInt(strings.TrimSpace(x), 10, 64)
+	if err != nil {
+		return false, x + ": bad number"
+	}
+	b, err := strconv.ParseInt(strings.TrimSpace(y), 10, 64)
+	if err != nil {
+		return false, y + ": bad number"
 	}
 	switch op {
 	case "-eq":
-		return n1 == n2, true
+		return a == b, ""
 	case "-ne":
-		return n1 != n2, true
+		return a != b, ""
 	case "-lt":
-		return n1 < n2, true
+		return a < b, ""
 	case "-le":
-		return n1 <= n2, true
+		return a <= b, ""
 	case "-gt":
-		return n1 > n2, true
-	case "-ge":
-		return n1 >= n2, true
+		return a > b, ""
 	}
-	return false, false
+	return a >= b, ""
 }

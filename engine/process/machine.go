@@ -1,392 +1,441 @@
 package process
 
 import (
-	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
-
-	"mvdan.cc/sh/v3/syntax"
 
 	"podwalk/engine/kernel"
 )
 
-// commandTime is what a small command takes.
-const commandTime = time.Millisecond
-
 const (
-	stepsMax = 200_000 // commands in one run of a script
-	depthMax = 200     // nested calls
+	commandTime = time.Millisecond      // what it takes to start a command
+	lapTime     = 10 * time.Microsecond // and to go round a loop
+
+	stepsMax  = 100_000 // in one Advance
+	framesMax = 1_000   // of one task
+	tasksMax  = 64
+	eventsMax = 20_000  // in one Advance
+	textMax   = 1 << 20 // of a variable, a pipe, a file that a script writes
 )
 
-// machine runs a process from its beginning up to an instant. It lives for one Advance.
+// machine is a process while it runs up to an instant: it lives for one Advance.
 type machine struct {
-	p     *Process
-	world World
-	now   kernel.Time
-	limit kernel.Time
-
-	events  []Event
-	asked   int // answers of the world that were used
-	signals []Signal
-
-	vars   map[string]string
-	export map[string]bool
-	funcs  map[string]*syntax.Stmt
-	traps  map[string]string
-	params []string
-	files  map[string]string
-	own    map[string]*string // what this run has written to shared directories; nil: removed
-	dir    string
-	status int
-	depth  int
+	p      *Process
+	w      World
+	now    kernel.Time // the clock of the task that runs
+	limit  kernel.Time
+	events []Event
 	steps  int
-	stdin  string
-	// capture collects output of a pipeline's part or a $(…); nil writes events.
-	capture *strings.Builder
-	errTo   *strings.Builder
-	jobs    []job
-	server  *Program
-	ports   []int32
-	loop    int // break/continue levels that are under way
-	cont    bool
-	ret     bool
-	shell   bool // a shell is PID 1: it can have traps
 }
 
-type job struct{ end kernel.Time } // 0: still running at the limit
+// block is what a task waits for, other than its clock.
+type block string
 
-// suspend stops the run: nothing more happens before wake (0: never).
-type suspend struct{ wake kernel.Time }
+const (
+	blockNot     block = ""
+	blockChild   block = "child" // until task On has ended
+	blockPipe    block = "pipe"  // until pipe On has something to read, or nobody who writes
+	blockJobs    block = "jobs"  // the shell's wait: until a child ends or a trapped signal comes
+	blockForever block = "forever"
+)
 
-// exited ends the process.
-type exited struct {
-	code int32
-	why  string
+// task is one of Linux's processes.
+type task struct {
+	PID, Parent int
+	Argv        []string
+	At          kernel.Time // when it goes on
+	Block       block
+	On          int
+	Alarm       kernel.Time // when it goes on in spite of Block; 0 for never
+	Frames      []frame     // the last one runs
+	Shell       bool        // it reads a script: it can have traps
+	Simple      bool        // it was forked for one command alone, which gets its signals
+	Sh          shell
+	Fd          [3]fd
+	Status      int      // $?
+	Pending     []string // signals whose traps have not run yet
+	Ports       []int32
+	Laps        int // rounds of loops since it last slept
+	Broken      bool
+	Done        bool
+	Code        int
+	Why         string
 }
 
-func newMachine(p *Process, w World, limit kernel.Time) *machine {
-	m := &machine{
-		p: p, world: w, now: p.Started, limit: limit, signals: slices.Clone(p.Signals),
-		vars: map[string]string{}, export: map[string]bool{}, funcs: map[string]*syntax.Stmt{}, traps: map[string]string{},
-		own: map[string]*string{}, files: maps.Clone(p.Spec.Files), dir: p.Spec.Dir, stdin: p.Spec.Stdin,
-	}
-	if m.files == nil {
-		m.files = map[string]string{}
-	}
-	if m.dir == "" {
-		m.dir = "/"
-	}
-	for _, v := range p.Spec.Env {
-		m.vars[v.Name], m.export[v.Name] = v.Value, true
-	}
-	return m
+// shell is what a task's shell remembers.
+type shell struct {
+	Vars   map[string]string
+	Export map[string]bool
+	Funcs  map[string]Code
+	Traps  map[string]string
+	Params []string
+	Name   string // $0
+	Dir    string
+	PID    int // $$
+	Jobs   []int
+	LastBG int
+	// ErrExit and Trace are set -e and set -x.
+	ErrExit, Trace, NoUnset bool
 }
 
-// run evaluates the process's command line; it returns when it will go on (0: never).
-func (m *machine) run() (wake kernel.Time) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case suspend:
-			wake = r.wake
-		case exited:
-			m.events = append(m.events, Event{At: m.now, Kind: Exit, Code: r.code, Why: r.why})
-		default:
-			panic(r)
-		}
-	}()
-	m.status = m.command(m.p.Spec.Argv)
-	m.exit(m.status)
-	return 0
+// op is what a frame does.
+type op string
+
+const (
+	opStart  op = "start"  // the process's own command line
+	opList   op = "list"   // statements one after the other
+	opStmt   op = "stmt"   // one statement: redirections, negation
+	opNode   op = "node"   // a command by its kind
+	opFunc   op = "func"   // gives a caller its parameters back
+	opSource op = "source" // ends what "return" leaves
+	opTrap   op = "trap"   // gives $? back
+	opLeaf   op = "leaf"   // a command that is no shell's
+	opChild  op = "child"  // waits for a task and takes its status
+	opExit   op = "exit"   // ends the task
+)
+
+// frame is one level of what a task is doing. Its slices are never changed in place.
+type frame struct {
+	Op     op
+	Code   Code
+	Step   int
+	N      int
+	Status int
+	Args   []string
+	Subst  []string // what the $(…) of its words gave so far
+	Child  int      // task that it waits for
+	Pipe   int
+	Until  kernel.Time
+	Text   string
+	Redir  bool // Fds are to be put back
+	Fds    [3]fd
+	Saved  []saved // variables to be put back
+	Params []string
 }
 
-// exit runs the EXIT trap and ends the process.
-func (m *machine) exit(code int) {
-	if t, ok := m.traps["EXIT"]; ok {
-		delete(m.traps, "EXIT")
-		m.script(t)
-	}
-	panic(exited{code: int32(code & 255)})
+type saved struct {
+	Name, Value string
+	Set, Export bool
 }
 
-// pass lets time pass in the foreground. interruptible waits (the shell's wait) end at a
-// signal that has a trap.
-func (m *machine) pass(d time.Duration, interruptible bool) {
-	end := m.now.Add(d)
-	for {
-		s, ok := m.nextSignal(end)
-		if !ok {
-			break
-		}
-		m.signals = m.signals[1:]
-		m.now = max(m.now, s.At)
-		if m.deadly(s) {
-			panic(exited{code: 128 + number(s.Name)})
-		}
-		if t, trapped := m.traps[s.Name]; trapped && m.shell {
-			if !interruptible && m.now < end { // a shell runs its trap when the foreground command has ended
-				if end > m.limit {
-					panic(suspend{end})
-				}
-				m.now = end
-			}
-			m.script(t)
-			if interruptible {
-				return
-			}
-		}
+func newShell(spec Spec, pid int) shell {
+	s := shell{
+		Vars: map[string]string{}, Export: map[string]bool{}, Funcs: map[string]Code{}, Traps: map[string]string{},
+		Dir: spec.Dir, PID: pid, Name: "sh",
 	}
-	if end > m.limit {
-		panic(suspend{end})
+	if s.Dir == "" {
+		s.Dir = "/"
 	}
-	m.now = end
+	for _, v := range spec.Env {
+		s.Vars[v.Name], s.Export[v.Name] = v.Value, true
+	}
+	return s
 }
 
-// nextSignal returns the first signal that comes until end and until the limit.
-func (m *machine) nextSignal(end kernel.Time) (Signal, bool) {
-	if len(m.signals) == 0 || m.signals[0].At > end || m.signals[0].At > m.limit {
-		return Signal{}, false
-	}
-	return m.signals[0], true
+func (s shell) clone() shell {
+	s.Vars, s.Export, s.Funcs, s.Traps = maps.Clone(s.Vars), maps.Clone(s.Export), maps.Clone(s.Funcs), maps.Clone(s.Traps)
+	s.Jobs = slices.Clone(s.Jobs)
+	return s
 }
 
-// deadly reports whether a signal ends the process at once: KILL always; others where
-// there is no trap, unless the process is PID 1 of its container, for which the kernel
-// drops signals without a handler.
-func (m *machine) deadly(s Signal) bool {
-	if s.Name == "KILL" {
-		return true
-	}
-	if _, trapped := m.traps[s.Name]; trapped {
-		return false
-	}
-	return !m.p.Spec.PIDOne
+func (t *task) clone() *task {
+	c := *t
+	c.Frames, c.Pending, c.Ports = slices.Clone(t.Frames), slices.Clone(t.Pending), slices.Clone(t.Ports)
+	c.Sh = t.Sh.clone()
+	return &c
 }
 
-func number(signal string) int32 {
-	return map[string]int32{"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "USR1": 10, "USR2": 12, "TERM": 15}[signal]
+// due is when a task goes on by itself.
+func (t *task) due() (at kernel.Time, ok bool) {
+	switch {
+	case t.ready():
+		return t.At, true
+	case !t.Done && t.Alarm != 0:
+		return t.Alarm, true
+	}
+	return 0, false
 }
 
-// forever waits until a signal ends the process.
-func (m *machine) forever() {
-	for {
-		if len(m.signals) == 0 || m.signals[0].At > m.limit {
-			panic(suspend{0})
-		}
-		m.pass(max(time.Millisecond, m.signals[0].At.Sub(m.now)), true)
-	}
-}
+func (t *task) ready() bool          { return !t.Done && t.Block == blockNot }
+func (t *task) top() *frame          { return &t.Frames[len(t.Frames)-1] }
+func (t *task) push(f frame)         { t.Frames = append(t.Frames, f) }
+func (t *task) wait(b block, on int) { t.Block, t.On = b, on }
 
-// withFlags is a program as its command line wants it: with another port or root.
-func (pr Program) withFlags(args []string) *Program {
-	for i := 0; i+1 < len(args); i++ {
-		switch args[i] {
-		case "":
-		case pr.PortFlag:
-			port := args[i+1]
-			if j := strings.LastIndexByte(port, ':'); j >= 0 {
-				port = port[j+1:]
-			}
-			if n, err := strconv.Atoi(port); err == nil {
-				pr.Ports = []int32{int32(n)}
-			}
-		case pr.RootFlag:
-			pr.Root, pr.Index = args[i+1], nil
-		}
+// pop ends the frame on top and puts back what it has put aside.
+func (t *task) pop() {
+	f := t.top()
+	if f.Redir {
+		t.Fd = f.Fds
 	}
-	return &pr
-}
-
-// serve is an image's own program in the foreground.
-func (m *machine) serve(pr *Program) int {
-	if m.p.Spec.Limit > 0 && pr.Memory > m.p.Spec.Limit {
-		m.pass(200*time.Millisecond, false)
-		panic(exited{code: 137, why: "OOMKilled"})
-	}
-	m.pass(time.Duration(pr.Start), false)
-	for _, line := range pr.Log {
-		line = strings.ReplaceAll(line, "{time}", m.now.Wall().UTC().Format("2006/01/02 15:04:05"))
-		if pr.Stderr {
-			m.stderr(line + "\n")
+	for _, s := range slices.Backward(f.Saved) {
+		if s.Set {
+			t.Sh.Vars[s.Name] = s.Value
 		} else {
-			m.stdout(line + "\n")
+			delete(t.Sh.Vars, s.Name)
+		}
+		if s.Export {
+			t.Sh.Export[s.Name] = true
+		} else {
+			delete(t.Sh.Export, s.Name)
 		}
 	}
-	m.server = pr
-	ports := pr.Ports
-	if len(ports) == 0 {
-		ports = m.p.Spec.Ports
+	if f.Op == opFunc {
+		t.Sh.Params = f.Params
 	}
-	if len(ports) == 0 && pr.Any {
-		ports = []int32{8080}
+	t.Frames[len(t.Frames)-1] = frame{}
+	t.Frames = t.Frames[:len(t.Frames)-1]
+}
+
+// keep remembers a variable as it is.
+func (t *task) keep(name string) saved {
+	v, set := t.Sh.Vars[name]
+	return saved{name, v, set, t.Sh.Export[name]}
+}
+
+func (m *machine) newTask(parent *task) *task {
+	t := &task{PID: m.p.NextPID}
+	m.p.NextPID++
+	if parent != nil {
+		t.Parent, t.At, t.Fd, t.Argv = parent.PID, parent.At, parent.Fd, parent.Argv
 	}
-	for _, port := range ports {
-		m.ports = append(m.ports, port)
-		m.emit(Event{At: m.now, Kind: Listen, Port: port})
+	m.p.Tasks = append(m.p.Tasks, t)
+	return t
+}
+
+// fork makes a subshell of a task.
+func (m *machine) fork(parent *task) (*task, bool) {
+	if len(m.p.Tasks) >= tasksMax && !m.sweep() {
+		m.write(parent, 2, "sh: can't fork: Resource temporarily unavailable\n")
+		parent.Status = 2
+		return nil, false
 	}
-	end := kernel.Time(0)
-	if pr.After > 0 {
-		end = m.now.Add(time.Duration(pr.After))
+	t := m.newTask(parent)
+	t.Shell, t.Sh, t.Status = true, parent.Sh.clone(), parent.Status
+	t.Sh.Jobs = nil
+	for name, action := range t.Sh.Traps { // a subshell ignores what its parent ignores; it has no traps
+		if action != "" {
+			delete(t.Sh.Traps, name)
+		}
 	}
-	for {
-		if len(m.signals) == 0 || m.signals[0].At > m.limit || end != 0 && m.signals[0].At > end {
-			if end != 0 && end <= m.limit {
-				m.now = end
-				m.server, m.ports = nil, nil
-				return int(pr.Exit)
+	return t, true
+}
+
+// sweep forgets ended jobs that nobody has waited for.
+func (m *machine) sweep() bool {
+	n := len(m.p.Tasks)
+	m.p.Tasks = slices.DeleteFunc(m.p.Tasks, func(t *task) bool {
+		parent := m.task(t.Parent)
+		return t.Done && (parent == nil || slices.Contains(parent.Sh.Jobs, t.PID))
+	})
+	return len(m.p.Tasks) < n
+}
+
+func (m *machine) task(pid int) *task {
+	for _, t := range m.p.Tasks {
+		if t.PID == pid {
+			return t
+		}
+	}
+	return nil
+}
+
+// first is the task with which everything began and ends.
+func (m *machine) first() *task { return m.p.Tasks[0] }
+
+// reap takes an ended task's status and forgets it; ok is false while it runs.
+func (m *machine) reap(pid int) (status int, ok bool) {
+	t := m.task(pid)
+	if t == nil {
+		return 127, true
+	}
+	if !t.Done {
+		return 0, false
+	}
+	m.p.Tasks = slices.DeleteFunc(m.p.Tasks, func(x *task) bool { return x == t })
+	return t.Code, true
+}
+
+// run lets the task go on whose clock is furthest behind, until all are at the limit.
+func (m *machine) run() {
+	for !m.p.Ended {
+		t, at := m.next()
+		if len(m.p.Signals) > 0 {
+			if s := m.p.Signals[0]; s.At <= m.limit && (t == nil || s.At <= at) {
+				m.p.Signals = m.p.Signals[1:]
+				m.now = s.At
+				m.signal(m.first(), s.Name)
+				continue
 			}
-			panic(suspend{end})
 		}
-		s := m.signals[0]
-		m.signals = m.signals[1:]
-		m.now = max(m.now, s.At)
-		switch {
-		case s.Name == "KILL":
-			panic(exited{code: 137})
-		case slices.Contains(pr.Quits, s.Name) && pr.Stop >= 0:
-			m.server, m.ports = nil, nil
-			m.pass(time.Duration(pr.Stop), false)
-			return 0
-		case !m.p.Spec.PIDOne:
-			panic(exited{code: 128 + number(s.Name)})
+		if t == nil || at > m.limit {
+			return
+		}
+		if m.steps++; m.steps > stepsMax { // they do nothing but run: look at them less closely
+			for _, t := range m.p.Tasks {
+				if t.ready() {
+					t.At = max(t.At, m.limit.Add(100*time.Millisecond))
+				}
+			}
+			return
+		}
+		m.now = at
+		if !t.ready() {
+			m.wake(t)
+		}
+		t.Alarm = 0
+		m.step(t)
+		if t.Broken {
+			t.Broken = false
+			m.end(t, 141, "")
 		}
 	}
+}
+
+// next is the task whose turn it is, and when.
+func (m *machine) next() (best *task, at kernel.Time) {
+	for _, t := range m.p.Tasks {
+		if due, ok := t.due(); ok && (best == nil || due < at) {
+			best, at = t, due
+		}
+	}
+	return best, at
+}
+
+// lap is a round of a loop. A loop that does nothing but go round is looked at less and
+// less often.
+func (m *machine) lap(t *task) {
+	d := lapTime
+	switch t.Laps++; {
+	case t.Laps > 20_000:
+		d = time.Second
+	case t.Laps > 5_000:
+		d = 20 * time.Millisecond
+	case t.Laps > 1_000:
+		d = time.Millisecond
+	}
+	t.At = t.At.Add(d)
+}
+
+func (m *machine) wake(t *task) {
+	t.Block, t.On = blockNot, 0
+	t.At = max(t.At, m.now)
+}
+
+// wakePipes lets all go on that wait at a pipe: something about pipes has changed.
+func (m *machine) wakePipes() {
+	for _, t := range m.p.Tasks {
+		if !t.Done && t.Block == blockPipe {
+			m.wake(t)
+		}
+	}
+}
+
+// finish ends a task in order: its EXIT trap runs first.
+func (m *machine) finish(t *task, code int) {
+	for len(t.Frames) > 0 {
+		t.pop()
+	}
+	action, ok := t.Sh.Traps["EXIT"]
+	if t.Shell && ok && action != "" {
+		delete(t.Sh.Traps, "EXIT")
+		t.Status = code
+		t.push(frame{Op: opExit, Status: code})
+		m.script(t, action)
+		return
+	}
+	m.end(t, code, "")
+}
+
+// end ends a task at once.
+func (m *machine) end(t *task, code int, why string) {
+	if t.Done {
+		return
+	}
+	m.closePorts(t)
+	t.Done, t.Code, t.Why, t.Frames, t.Fd = true, code&255, why, nil, [3]fd{}
+	if t == m.first() {
+		m.p.Ended = true
+		for _, other := range m.p.Tasks {
+			m.closePorts(other)
+		}
+		m.emit(Event{At: m.now, Kind: Exit, Code: int32(t.Code), Why: why})
+		return
+	}
+	for _, p := range m.p.Tasks {
+		if p.PID == t.Parent && !p.Done && (p.Block == blockChild && p.On == t.PID || p.Block == blockJobs) {
+			m.wake(p)
+		}
+	}
+	m.wakePipes()
+	m.dropPipes()
+	if parent := m.task(t.Parent); parent == nil || parent.Done {
+		m.reap(t.PID)
+	}
+}
+
+func (m *machine) closePorts(t *task) {
+	for _, port := range t.Ports {
+		m.emit(Event{At: m.now, Kind: Close, Port: port})
+	}
+	t.Ports = nil
 }
 
 func (m *machine) emit(e Event) {
-	if len(m.events) < eventsMax {
+	if len(m.events) < eventsMax || e.Kind == Exit || e.Kind == Close {
 		m.events = append(m.events, e)
 	}
 }
 
-func (m *machine) stdout(s string) {
-	if m.capture != nil {
-		m.capture.WriteString(s)
+var signalNumbers = map[string]int{
+	"HUP": 1, "INT": 2, "QUIT": 3, "ABRT": 6, "KILL": 9, "USR1": 10, "SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15, "CHLD": 17,
+	"CONT": 18, "STOP": 19, "WINCH": 28,
+}
+
+// signal delivers a signal to a task.
+func (m *machine) signal(t *task, name string) {
+	if t.Done {
 		return
 	}
-	m.emit(Event{At: m.now, Kind: Out, Text: s})
-}
-
-func (m *machine) stderr(s string) {
-	if m.errTo != nil {
-		m.errTo.WriteString(s)
+	number := signalNumbers[name]
+	if name == "KILL" {
+		m.end(t, 137, "")
 		return
 	}
-	m.emit(Event{At: m.now, Kind: Err, Text: s})
+	if pr, f := t.serving(); pr != nil {
+		if slices.Contains(pr.Quits, name) {
+			m.closePorts(t)
+			f.Step, t.Block = serveStops, blockNot
+			t.At = m.now.Add(time.Duration(pr.Stop))
+			return
+		}
+	} else if action, trapped := t.Sh.Traps[name]; trapped && t.Shell {
+		if action == "" {
+			return
+		}
+		t.Pending = append(t.Pending, name)
+		if t.Block == blockJobs {
+			t.Status = 128 + number
+			m.wake(t)
+		}
+		return
+	}
+	if name == "CHLD" || name == "CONT" || name == "WINCH" || name == "STOP" {
+		return
+	}
+	if t == m.first() && m.p.Spec.PIDOne {
+		return // the kernel keeps signals without a handler from PID 1
+	}
+	m.end(t, 128+number, "")
 }
 
-// ask gets an answer of the world: the one that it gave before, where the run has been
-// here already.
-func (m *machine) ask(f func() string) string {
-	if m.asked == len(m.p.Seen) {
-		answer := ""
-		if m.world != nil {
-			answer = f()
-		}
-		m.p.Seen = append(m.p.Seen, answer)
+// serving is the image's program that gets a task's signals.
+func (t *task) serving() (*Program, *frame) {
+	if len(t.Frames) == 0 || t.Shell && !t.Simple {
+		return nil, nil
 	}
-	m.asked++
-	return m.p.Seen[m.asked-1]
-}
-
-// abs makes a path absolute.
-func (m *machine) abs(p string) string {
-	if !strings.HasPrefix(p, "/") {
-		p = m.dir + "/" + p
+	if f := t.top(); f.Op == opLeaf && f.Code.Program != nil {
+		return f.Code.Program, f
 	}
-	return path.Clean(p)
-}
-
-// mount returns the shared directory that a path lies in.
-func (m *machine) mount(p string) (Mount, string, bool) {
-	best, rel, found := Mount{}, "", false
-	for _, mt := range m.p.Spec.Mounts {
-		if p == mt.Path || strings.HasPrefix(p, strings.TrimSuffix(mt.Path, "/")+"/") {
-			if !found || len(mt.Path) > len(best.Path) {
-				best, rel, found = mt, strings.Trim(strings.TrimPrefix(p, mt.Path), "/"), true
-			}
-		}
-	}
-	return best, rel, found && best.Volume != ""
-}
-
-// read returns a file's content.
-func (m *machine) read(p string) (string, bool) {
-	p = m.abs(p)
-	if mt, rel, shared := m.mount(p); shared {
-		if c, mine := m.own[p]; mine {
-			if c == nil {
-				return "", false
-			}
-			return *c, true
-		}
-		answer := m.ask(func() string {
-			if c, ok := m.world.ReadFile(mt.Volume, rel); ok {
-				return "+" + c
-			}
-			return "-"
-		})
-		if strings.HasPrefix(answer, "+") {
-			return answer[1:], true
-		}
-		return "", false
-	}
-	c, ok := m.files[p]
-	return c, ok
-}
-
-// write puts a file down; the error is the system's.
-func (m *machine) write(p, content string) error {
-	p = m.abs(p)
-	if mt, rel, shared := m.mount(p); shared {
-		if mt.ReadOnly {
-			return fmt.Errorf("Read-only file system")
-		}
-		m.own[p] = &content
-		m.emit(Event{At: m.now, Kind: Write, Vol: mt.Volume, Path: rel, Text: content})
-		return nil
-	}
-	m.files[p] = content
-	return nil
-}
-
-func (m *machine) remove(p string) bool {
-	p = m.abs(p)
-	if mt, rel, shared := m.mount(p); shared {
-		_, ok := m.read(p)
-		m.own[p] = nil
-		m.emit(Event{At: m.now, Kind: Remove, Vol: mt.Volume, Path: rel})
-		return ok
-	}
-	found := false
-	for f := range m.files {
-		if f == p || strings.HasPrefix(f, p+"/") {
-			delete(m.files, f)
-			found = true
-		}
-	}
-	return found
-}
-
-// isDir reports whether something lies below a path.
-func (m *machine) isDir(p string) bool {
-	p = m.abs(p)
-	if p == "/" || slices.Contains([]string{"/tmp", "/etc", "/usr", "/var", "/bin", "/root", "/proc", "/dev"}, p) {
-		return true
-	}
-	for f := range m.files {
-		if strings.HasPrefix(f, p+"/") {
-			return true
-		}
-	}
-	for _, mt := range m.p.Spec.Mounts {
-		if p == path.Clean(mt.Path) {
-			return true
-		}
-	}
-	return false
+	return nil, nil
 }

@@ -2,149 +2,253 @@ package process
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// script parses and runs a script in the present shell.
-func (m *machine) script(text string) int {
-	f, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "sh")
-	if err != nil {
-		if f, err = syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "sh"); err != nil {
-			m.stderr("sh: syntax error: " + err.Error() + "\n")
-			m.status = 2
-			return 2
-		}
-	}
-	m.stmts(f.Stmts)
-	return m.status
-}
-
-func (m *machine) stmts(list []*syntax.Stmt) {
-	for _, s := range list {
-		m.stmt(s)
-		if m.loop > 0 || m.ret {
-			return
-		}
-	}
-}
-
-func (m *machine) stmt(s *syntax.Stmt) {
-	if m.steps++; m.steps > stepsMax {
-		panic(suspend{0})
-	}
-	if m.depth++; m.depth > depthMax {
-		m.stderr("sh: too many nested commands\n")
-		panic(exited{code: 2})
-	}
-	defer func() { m.depth-- }()
-	if s.Background {
-		m.background(s)
+// step lets the frame on top of a task do one small thing.
+func (m *machine) step(t *task) {
+	if len(t.Frames) == 0 {
+		m.finish(t, t.Status)
 		return
 	}
-	restore, ok := m.redirect(s.Redirs)
-	if ok {
-		m.cmd(s.Cmd)
-	} else {
-		m.status = 1
+	if len(t.Frames) > framesMax {
+		m.write(t, 2, t.Sh.Name+": maximum function recursion depth exceeded\n")
+		m.finish(t, 2)
+		return
 	}
-	restore()
-	if s.Negated {
-		if m.status == 0 {
-			m.status = 1
-		} else {
-			m.status = 0
-		}
+	f := t.top()
+	if len(t.Pending) > 0 && f.Op != opLeaf && f.Op != opChild && f.Child == 0 {
+		m.trap(t)
+		return
 	}
-}
-
-// background runs a job beside the script: with a clock of its own.
-func (m *machine) background(s *syntax.Stmt) {
-	start := m.now
-	j := job{}
-	func() {
-		defer func() {
-			switch r := recover().(type) {
-			case nil, exited:
-				j.end = m.now
-			case suspend: // still running
-			default:
-				panic(r)
-			}
-		}()
-		copyOf := *s
-		copyOf.Background = false
-		m.stmt(&copyOf)
-	}()
-	m.now = start
-	m.jobs = append(m.jobs, j)
-	m.status = 0
-}
-
-// wait waits for all jobs.
-func (m *machine) wait() {
-	for _, j := range m.jobs {
-		if j.end == 0 {
-			m.forever()
-		}
-		if j.end > m.now {
-			m.pass(j.end.Sub(m.now), true)
-		}
-	}
-	m.jobs = nil
-}
-
-func (m *machine) cmd(c syntax.Command) {
-	switch c := c.(type) {
-	case nil:
-		m.status = 0
-	case *syntax.CallExpr:
-		m.call(c)
-	case *syntax.Block:
-		m.stmts(c.Stmts)
-	case *syntax.Subshell:
-		m.subshell(func() { m.stmts(c.Stmts) })
-	case *syntax.BinaryCmd:
-		m.binary(c)
-	case *syntax.IfClause:
-		m.ifClause(c)
-	case *syntax.WhileClause:
-		m.while(c)
-	case *syntax.ForClause:
-		m.forClause(c)
-	case *syntax.CaseClause:
-		m.caseClause(c)
-	case *syntax.FuncDecl:
-		m.status = 0
-		if c.Name == nil {
-			m.stderr("sh: a function without a name is not supported\n")
-			m.status = 2
+	switch f.Op {
+	case opStart:
+		args := f.Args
+		t.pop()
+		m.external(t, args)
+	case opList:
+		if f.Step == len(f.Code.List) {
+			t.pop()
 			return
 		}
-		m.funcs[c.Name.Value] = c.Body
-	case *syntax.ArithmCmd:
-		m.status = btoi(m.arith(c.X) == 0)
-	case *syntax.DeclClause:
-		for _, a := range c.Args {
-			m.assign(a)
-			if a.Name != nil && c.Variant.Value == "export" {
-				m.export[a.Name.Value] = true
+		s := f.Code.List[f.Step]
+		f.Step++
+		t.push(frame{Op: opStmt, Code: f.Code.node(s)})
+	case opStmt:
+		m.stmt(t, f, f.Code.Node.(*syntax.Stmt))
+	case opNode:
+		m.node(t, f)
+	case opTrap:
+		t.Status = f.Status
+		t.pop()
+	case opFunc, opSource:
+		t.pop()
+	case opChild:
+		if status, ok := m.reap(f.Child); ok {
+			t.Status = status
+			t.pop()
+			return
+		}
+		t.wait(blockChild, f.Child)
+	case opLeaf:
+		m.leaf(t, f)
+	case opExit:
+		code := f.Status
+		m.end(t, code, "")
+	}
+}
+
+// trap runs the action of a signal that has come.
+func (m *machine) trap(t *task) {
+	name := t.Pending[0]
+	t.Pending = t.Pending[1:]
+	action := t.Sh.Traps[name]
+	if action == "" {
+		return
+	}
+	t.push(frame{Op: opTrap, Status: t.Status})
+	m.script(t, action)
+}
+
+func (m *machine) list(t *task, c Code, list []*syntax.Stmt) {
+	t.push(frame{Op: opList, Code: c.list(list)})
+}
+
+func (m *machine) stmt(t *task, f *frame, s *syntax.Stmt) {
+	if f.Step == 1 {
+		if s.Negated {
+			t.Status = btoi(t.Status == 0)
+		}
+		t.pop()
+		if t.Sh.ErrExit && t.Status != 0 && !s.Negated && checked(s.Cmd) && !t.tested() {
+			m.finish(t, t.Status)
+		}
+		return
+	}
+	if s.Background {
+		f.Step = 1
+		m.background(t, f.Code, s)
+		return
+	}
+	if len(s.Redirs) > 0 {
+		var targets []string
+		if !m.expand(t, f, func(e *expander) {
+			targets = nil
+			for _, r := range s.Redirs {
+				switch {
+				case r.Hdoc != nil:
+					targets = append(targets, e.word(r.Hdoc))
+				default:
+					targets = append(targets, e.word(r.Word))
+				}
+			}
+		}) {
+			return
+		}
+		f.Fds, f.Redir = t.Fd, !isExec(s.Cmd)
+		if !m.redirect(t, s.Redirs, targets) {
+			f.Step, t.Status = 1, 1
+			return
+		}
+	}
+	f.Step = 1
+	if s.Cmd == nil {
+		t.Status = 0
+		return
+	}
+	t.push(frame{Op: opNode, Code: f.Code.node(s.Cmd)})
+}
+
+// checked says which commands end a shell with set -e: those whose parts have not been
+// looked at already.
+func checked(c syntax.Command) bool {
+	switch c := c.(type) {
+	case *syntax.BinaryCmd:
+		return c.Op == syntax.Pipe || c.Op == syntax.PipeAll
+	case *syntax.CallExpr, *syntax.Subshell, *syntax.ArithmCmd, *syntax.TestClause, *syntax.DeclClause:
+		return true
+	}
+	return false
+}
+
+// tested reports whether somebody further up looks at the status.
+func (t *task) tested() bool {
+	for i := range t.Frames {
+		f := &t.Frames[i]
+		switch n := f.Code.Node.(type) {
+		case *syntax.IfClause, *syntax.WhileClause:
+			if f.Step == 1 {
+				return true
+			}
+		case *syntax.BinaryCmd:
+			if f.Step == 1 && (n.Op == syntax.AndStmt || n.Op == syntax.OrStmt) {
+				return true
+			}
+		case *syntax.Stmt:
+			if n.Negated {
+				return true
 			}
 		}
-		m.status = 0
-	case *syntax.TestClause:
-		m.status = btoi(!m.test(c.X))
+	}
+	return false
+}
+
+// isExec recognises "exec > file", whose redirections stay.
+func isExec(c syntax.Command) bool {
+	call, ok := c.(*syntax.CallExpr)
+	return ok && len(call.Args) > 0 && call.Args[0].Lit() == "exec"
+}
+
+// background starts a job beside the script.
+func (m *machine) background(t *task, c Code, s *syntax.Stmt) {
+	child, ok := m.fork(t)
+	if !ok {
+		return
+	}
+	child.Fd[0] = fd{Kind: fdNull}
+	plain := *s
+	plain.Background = false
+	_, child.Simple = s.Cmd.(*syntax.CallExpr)
+	child.push(frame{Op: opStmt, Code: c.node(&plain)})
+	t.Sh.Jobs = append(t.Sh.Jobs, child.PID)
+	t.Sh.LastBG, t.Status = child.PID, 0
+}
+
+// node runs a command by its kind.
+func (m *machine) node(t *task, f *frame) {
+	switch n := f.Code.Node.(type) {
+	case *syntax.CallExpr:
+		m.call(t, f, n)
+	case *syntax.Block:
+		if f.Step++; f.Step == 1 {
+			m.list(t, f.Code, n.Stmts)
+		} else {
+			t.pop()
+		}
+	case *syntax.Subshell:
+		if child, ok := m.fork(t); ok {
+			m.list(child, f.Code, n.Stmts)
+			t.pop()
+			m.await(t, child.PID)
+		} else {
+			t.pop()
+		}
+	case *syntax.BinaryCmd:
+		m.binary(t, f, n)
+	case *syntax.IfClause:
+		m.ifClause(t, f, n)
+	case *syntax.WhileClause:
+		m.while(t, f, n)
+	case *syntax.ForClause:
+		m.forClause(t, f, n)
+	case *syntax.CaseClause:
+		m.caseClause(t, f, n)
+	case *syntax.FuncDecl:
+		t.Status = 0
+		if n.Name == nil {
+			m.unsupported(t, "a function without a name")
+		} else {
+			t.Sh.Funcs[n.Name.Value] = f.Code.node(n.Body)
+		}
+		t.pop()
+	case *syntax.DeclClause:
+		m.declare(t, f, n)
+	case *syntax.ArithmCmd, *syntax.LetClause, *syntax.TestClause:
+		ok := false
+		if m.expand(t, f, func(e *expander) {
+			switch n := n.(type) {
+			case *syntax.ArithmCmd:
+				ok = e.arith(n.X) != 0
+			case *syntax.LetClause:
+				for _, x := range n.Exprs {
+					ok = e.arith(x) != 0
+				}
+			case *syntax.TestClause:
+				ok = e.test(n.X)
+			}
+		}) {
+			t.Status = btoi(!ok)
+			t.pop()
+		}
 	case *syntax.TimeClause:
-		if c.Stmt != nil {
-			m.stmt(c.Stmt)
+		if f.Step++; f.Step == 1 && n.Stmt != nil {
+			t.push(frame{Op: opStmt, Code: f.Code.node(n.Stmt)})
+		} else {
+			t.pop()
 		}
 	default:
-		m.stderr(fmt.Sprintf("sh: %T is not supported\n", c))
-		m.status = 2
+		m.unsupported(t, fmt.Sprintf("%T", n))
+		t.pop()
 	}
+}
+
+func (m *machine) unsupported(t *task, what string) {
+	m.write(t, 2, t.Sh.Name+": "+what+" is not known here\n")
+	t.Status = 2
 }
 
 func btoi(b bool) int {
@@ -154,413 +258,340 @@ func btoi(b bool) int {
 	return 0
 }
 
-// subshell runs f and takes back what it did to variables and the directory.
-func (m *machine) subshell(f func()) {
-	vars, dir, traps := cloneMap(m.vars), m.dir, cloneMap(m.traps)
-	defer func() {
-		m.vars, m.dir, m.traps = vars, dir, traps
-		if r := recover(); r != nil {
-			e, ok := r.(exited)
-			if !ok || e.why != "" {
-				panic(r)
-			}
-			m.status = int(e.code)
-		}
-	}()
-	f()
+// await lets a task wait for another and take its status.
+func (m *machine) await(t *task, pid int) {
+	t.push(frame{Op: opChild, Child: pid})
+	t.wait(blockChild, pid)
 }
 
-func cloneMap(in map[string]string) map[string]string {
-	out := make(map[string]string, len(in))
-	for k, v := range in {
-		out[k] = v
+func (m *machine) binary(t *task, f *frame, b *syntax.BinaryCmd) {
+	if b.Op == syntax.Pipe || b.Op == syntax.PipeAll {
+		m.pipeline(t, f, b)
+		return
+	}
+	switch f.Step {
+	case 0:
+		f.Step = 1
+		t.push(frame{Op: opStmt, Code: f.Code.node(b.X)})
+	case 1:
+		if (t.Status == 0) != (b.Op == syntax.AndStmt) {
+			t.pop()
+			return
+		}
+		f.Step = 2
+		t.push(frame{Op: opStmt, Code: f.Code.node(b.Y)})
+	default:
+		t.pop()
+	}
+}
+
+// pipeline runs both sides at the same time, and waits for both.
+func (m *machine) pipeline(t *task, f *frame, b *syntax.BinaryCmd) {
+	switch f.Step {
+	case 0:
+		left, ok := m.fork(t)
+		if !ok {
+			t.pop()
+			return
+		}
+		right, ok := m.fork(t)
+		if !ok {
+			m.end(left, 2, "")
+			t.pop()
+			return
+		}
+		id := m.newPipe()
+		left.Fd[1] = fd{Kind: fdPipe, Pipe: id}
+		if b.Op == syntax.PipeAll {
+			left.Fd[2] = left.Fd[1]
+		}
+		right.Fd[0] = fd{Kind: fdPipe, Pipe: id}
+		_, left.Simple = b.X.Cmd.(*syntax.CallExpr)
+		_, right.Simple = b.Y.Cmd.(*syntax.CallExpr)
+		left.push(frame{Op: opStmt, Code: f.Code.node(b.X)})
+		right.push(frame{Op: opStmt, Code: f.Code.node(b.Y)})
+		f.Step, f.N, f.Child = 1, left.PID, right.PID
+		t.wait(blockChild, right.PID)
+	case 1:
+		status, ok := m.reap(f.Child)
+		if !ok {
+			t.wait(blockChild, f.Child)
+			return
+		}
+		f.Status, f.Child, f.Step = status, f.N, 2
+	default:
+		if _, ok := m.reap(f.Child); !ok {
+			t.wait(blockChild, f.Child)
+			return
+		}
+		t.Status = f.Status
+		t.pop()
+	}
+}
+
+func (m *machine) ifClause(t *task, f *frame, c *syntax.IfClause) {
+	switch f.Step {
+	case 0:
+		f.Step = 1
+		if len(c.Cond) == 0 { // else
+			f.Step = 2
+			m.list(t, f.Code, c.Then)
+			return
+		}
+		m.list(t, f.Code, c.Cond)
+	case 1:
+		switch {
+		case t.Status == 0:
+			f.Step = 2
+			m.list(t, f.Code, c.Then)
+		case c.Else != nil:
+			f.Code, f.Step = f.Code.node(c.Else), 0
+		default:
+			t.Status = 0
+			t.pop()
+		}
+	default:
+		t.pop()
+	}
+}
+
+func (m *machine) while(t *task, f *frame, c *syntax.WhileClause) {
+	switch f.Step {
+	case 0:
+		f.Step = 1
+		m.list(t, f.Code, c.Cond)
+	case 1:
+		if (t.Status == 0) == c.Until {
+			t.Status = f.Status
+			t.pop()
+			return
+		}
+		f.Step = 2
+		m.list(t, f.Code, c.Do)
+	default:
+		f.Status, f.Step = t.Status, 0
+		m.lap(t)
+	}
+}
+
+func (m *machine) forClause(t *task, f *frame, c *syntax.ForClause) {
+	it, ok := c.Loop.(*syntax.WordIter)
+	if !ok {
+		m.cFor(t, f, c)
+		return
+	}
+	if f.Step == 0 {
+		items := t.Sh.Params
+		if it.InPos.IsValid() && !m.expand(t, f, func(e *expander) { items = e.fields(it.Items) }) {
+			return
+		}
+		f.Args, f.Step, t.Status = items, 1, 0
+	}
+	if f.N == len(f.Args) {
+		t.pop()
+		return
+	}
+	t.set(it.Name.Value, f.Args[f.N])
+	f.N++
+	t.At = t.At.Add(lapTime)
+	m.list(t, f.Code, c.Do)
+}
+
+// cFor is for ((…;…;…)).
+func (m *machine) cFor(t *task, f *frame, c *syntax.ForClause) {
+	loop, ok := c.Loop.(*syntax.CStyleLoop)
+	if !ok {
+		m.unsupported(t, "this kind of for")
+		t.pop()
+		return
+	}
+	eval := func(x syntax.ArithmExpr, otherwise int64) (v int64, ok bool) {
+		v = otherwise
+		ok = m.expand(t, f, func(e *expander) {
+			if x != nil {
+				v = e.arith(x)
+			}
+		})
+		return v, ok
+	}
+	switch f.Step {
+	case 0:
+		if _, ok := eval(loop.Init, 0); ok {
+			f.Step, t.Status = 1, 0
+		}
+	case 1:
+		v, ok := eval(loop.Cond, 1)
+		switch {
+		case !ok:
+		case v == 0:
+			t.pop()
+		default:
+			f.Step = 2
+			m.list(t, f.Code, c.Do)
+		}
+	default:
+		if _, ok := eval(loop.Post, 0); ok {
+			f.Step = 1
+			m.lap(t)
+		}
+	}
+}
+
+func (m *machine) caseClause(t *task, f *frame, c *syntax.CaseClause) {
+	if f.Step == 1 {
+		t.pop()
+		return
+	}
+	found := -1
+	if !m.expand(t, f, func(e *expander) {
+		found = -1
+		word := e.word(c.Word)
+		for i, item := range c.Items {
+			if slices.ContainsFunc(item.Patterns, func(p *syntax.Word) bool { return matches(e.pattern(p), word) }) {
+				found = i
+				return
+			}
+		}
+	}) {
+		return
+	}
+	f.Step, t.Status = 1, 0
+	if found >= 0 {
+		m.list(t, f.Code, c.Items[found].Stmts)
+	}
+}
+
+// declare is export, local, readonly, declare.
+func (m *machine) declare(t *task, f *frame, c *syntax.DeclClause) {
+	var values []string
+	if !m.expand(t, f, func(e *expander) {
+		values = nil
+		for _, a := range c.Args {
+			values = append(values, e.value(a))
+		}
+	}) {
+		return
+	}
+	for i, a := range c.Args {
+		if a.Name == nil {
+			continue
+		}
+		name := a.Name.Value
+		switch c.Variant.Value {
+		case "export":
+			t.Sh.Export[name] = true
+		case "local":
+			t.keepInFunction(name)
+		}
+		if !a.Naked {
+			t.set(name, values[i])
+		}
+	}
+	t.Status = 0
+	t.pop()
+}
+
+// set gives a variable a value.
+func (t *task) set(name, value string) {
+	if len(value) > textMax {
+		value = value[:textMax]
+	}
+	t.Sh.Vars[name] = value
+}
+
+// call runs a simple command: assignments, or a command with its arguments.
+func (m *machine) call(t *task, f *frame, c *syntax.CallExpr) {
+	if f.Step == 1 {
+		t.pop()
+		return
+	}
+	var args, values []string
+	substituted := f.Child != 0 || len(f.Subst) > 0
+	if !m.expand(t, f, func(e *expander) {
+		values = nil
+		args = e.fields(c.Args)
+		for _, a := range c.Assigns {
+			values = append(values, e.value(a))
+		}
+	}) {
+		return
+	}
+	if t.Sh.Trace {
+		m.write(t, 2, "+ "+strings.Join(append(traced(c.Assigns, values), args...), " ")+"\n")
+	}
+	if len(args) == 0 {
+		for i, a := range c.Assigns {
+			t.set(a.Name.Value, values[i])
+		}
+		if !substituted {
+			t.Status = 0
+		}
+		t.pop()
+		return
+	}
+	for i, a := range c.Assigns {
+		name := a.Name.Value
+		f.Saved = append(slices.Clip(f.Saved), t.keep(name))
+		t.set(name, values[i])
+		t.Sh.Export[name] = true
+	}
+	f.Step = 1
+	m.start(t, args)
+}
+
+func traced(assigns []*syntax.Assign, values []string) []string {
+	var out []string
+	for i, a := range assigns {
+		out = append(out, a.Name.Value+"="+values[i])
 	}
 	return out
 }
 
-func (m *machine) binary(b *syntax.BinaryCmd) {
-	switch b.Op {
-	case syntax.AndStmt:
-		if m.stmt(b.X); m.status == 0 && m.loop == 0 && !m.ret {
-			m.stmt(b.Y)
-		}
-	case syntax.OrStmt:
-		if m.stmt(b.X); m.status != 0 && m.loop == 0 && !m.ret {
-			m.stmt(b.Y)
-		}
-	case syntax.Pipe, syntax.PipeAll:
-		m.pipe(b)
+// start runs a command by its name: a function, a part of the shell, or a program.
+func (m *machine) start(t *task, args []string) {
+	if body, ok := t.Sh.Funcs[args[0]]; ok {
+		t.push(frame{Op: opFunc, Params: t.Sh.Params})
+		t.Sh.Params = args[1:]
+		m.lap(t)
+		t.push(frame{Op: opStmt, Code: body})
+		return
 	}
+	if b, ok := builtins[args[0]]; ok {
+		b(m, t, args)
+		return
+	}
+	m.external(t, args)
 }
 
-// pipe runs the left side to its end and feeds the right one; a left side that never ends
-// feeds what it has written so far.
-func (m *machine) pipe(b *syntax.BinaryCmd) {
-	var buf strings.Builder
-	was, wasIn := m.capture, m.stdin
-	m.capture = &buf
-	var cut any
-	func() {
-		defer func() {
-			if r := recover(); r != nil {
-				if _, ok := r.(suspend); !ok {
-					m.capture = was
-					panic(r)
-				}
-				cut = r
-			}
-		}()
-		m.subshell(func() { m.stmt(b.X) })
-	}()
-	m.capture, m.stdin = was, buf.String()
-	m.subshell(func() { m.stmt(b.Y) })
-	m.stdin = wasIn
-	if cut != nil {
-		panic(cut)
-	}
-}
-
-func (m *machine) ifClause(c *syntax.IfClause) {
-	for c != nil {
-		if len(c.Cond) == 0 { // else
-			m.stmts(c.Then)
-			return
+// unwind ends frames down to the one that stop accepts; ok is false where there is none,
+// and then nothing has happened.
+func (t *task) unwind(stop func(*frame) bool) (f *frame, ok bool) {
+	for i := len(t.Frames) - 1; i >= 0; i-- {
+		if t.Frames[i].Op == opTrap { // a trap cannot leave a loop around it
+			return nil, false
 		}
-		if m.stmts(c.Cond); m.loop > 0 || m.ret {
-			return
-		}
-		if m.status == 0 {
-			m.status = 0
-			m.stmts(c.Then)
-			return
-		}
-		c = c.Else
-	}
-	m.status = 0
-}
-
-// endLoop reports whether the loop ends after a pass.
-func (m *machine) endLoop() bool {
-	if m.ret {
-		return true
-	}
-	if m.loop == 0 {
-		return false
-	}
-	m.loop--
-	return m.loop > 0 || !m.cont
-}
-
-func (m *machine) while(c *syntax.WhileClause) {
-	status := 0
-	for {
-		m.stmts(c.Cond)
-		if m.loop > 0 || m.ret {
-			if m.endLoop() {
-				break
-			}
+		if !stop(&t.Frames[i]) {
 			continue
 		}
-		if (m.status == 0) == c.Until {
-			break
+		for len(t.Frames) > i+1 {
+			t.pop()
 		}
-		m.stmts(c.Do)
-		status = m.status
-		if m.endLoop() {
-			break
-		}
-		m.pass(10*time.Microsecond, false) // a loop that does nothing takes time too
+		return t.top(), true
 	}
-	m.status = status
+	return nil, false
 }
 
-func (m *machine) forClause(c *syntax.ForClause) {
-	it, ok := c.Loop.(*syntax.WordIter)
-	if !ok {
-		m.stderr("sh: this kind of for is not supported\n")
-		m.status = 2
-		return
-	}
-	items := m.params
-	if it.InPos.IsValid() {
-		items = m.fields(it.Items)
-	}
-	m.status = 0
-	for _, v := range items {
-		m.vars[it.Name.Value] = v
-		m.stmts(c.Do)
-		if m.endLoop() {
-			break
-		}
-	}
-}
-
-func (m *machine) caseClause(c *syntax.CaseClause) {
-	word := m.word(c.Word)
-	m.status = 0
-	for _, item := range c.Items {
-		for _, p := range item.Patterns {
-			if matches(m.word(p), word) {
-				m.stmts(item.Stmts)
-				return
-			}
-		}
-	}
-}
-
-// redirect sets up a statement's redirections and returns what takes them back.
-func (m *machine) redirect(list []*syntax.Redirect) (restore func(), ok bool) {
-	capture, errTo, stdin := m.capture, m.errTo, m.stdin
-	var after []func()
-	ok = true
-	for _, r := range list {
-		fd := "1"
-		if r.N != nil {
-			fd = r.N.Value
-		}
-		target := ""
-		if r.Word != nil {
-			target = m.word(r.Word)
-		}
-		switch r.Op {
-		case syntax.RdrOut, syntax.AppOut, syntax.ClbOut, syntax.RdrAll, syntax.AppAll:
-			buf := &strings.Builder{}
-			both := r.Op == syntax.RdrAll || r.Op == syntax.AppAll
-			if fd == "2" && !both {
-				m.errTo = buf
-			} else {
-				m.capture = buf
-			}
-			if both {
-				m.errTo = buf
-			}
-			add := r.Op == syntax.AppOut || r.Op == syntax.AppAll
-			after = append(after, func() { m.fill(target, buf.String(), add) })
-		case syntax.DplOut:
-			switch {
-			case fd == "2" && target == "1":
-				m.errTo = m.capture
-				if m.capture == nil {
-					m.errTo = errTo
-				}
-			case fd == "1" && target == "2":
-				m.capture = m.errTo
-				if m.errTo == nil {
-					buf := &strings.Builder{}
-					m.capture = buf
-					after = append(after, func() { m.stderr(buf.String()) })
-				}
-			}
-		case syntax.RdrIn:
-			text, found := m.read(target)
-			if !found && target != "/dev/null" {
-				m.stderr("sh: can't open " + target + ": no such file\n")
-				ok = false
-			}
-			m.stdin = text
-		case syntax.Hdoc, syntax.DashHdoc:
-			m.stdin = m.word(r.Hdoc)
-		case syntax.WordHdoc:
-			m.stdin = target + "\n"
-		}
-	}
-	return func() {
-		m.capture, m.errTo, m.stdin = capture, errTo, stdin
-		for _, f := range after {
-			f()
-		}
-	}, ok
-}
-
-// fill writes what was redirected to a file, or to the container's own output.
-func (m *machine) fill(target, text string, add bool) {
-	switch target {
-	case "/dev/null":
-		return
-	case "/dev/stdout", "/proc/1/fd/1":
-		m.stdout(text)
-		return
-	case "/dev/stderr", "/proc/1/fd/2":
-		m.stderr(text)
-		return
-	}
-	if add {
-		if old, ok := m.read(target); ok {
-			text = old + text
-		}
-	}
-	if err := m.write(target, text); err != nil {
-		m.stderr("sh: can't create " + target + ": " + err.Error() + "\n")
-		m.status = 1
-	}
-}
-
-func (m *machine) call(c *syntax.CallExpr) {
-	args := m.fields(c.Args)
-	if len(args) == 0 {
-		m.status = 0
-		for _, a := range c.Assigns {
-			m.assign(a)
-		}
-		return
-	}
-	saved := map[string]string{}
-	for _, a := range c.Assigns {
-		saved[a.Name.Value] = m.vars[a.Name.Value]
-		m.assign(a)
-	}
-	m.status = m.command(args)
-	for n, v := range saved {
-		m.vars[n] = v
-	}
-}
-
-func (m *machine) assign(a *syntax.Assign) {
-	if a.Name == nil || a.Naked {
-		return
-	}
-	v := ""
-	if a.Value != nil {
-		v = m.word(a.Value)
-	}
-	if a.Append {
-		v = m.vars[a.Name.Value] + v
-	}
-	m.vars[a.Name.Value] = v
-}
-
-// arith evaluates $((…)).
-func (m *machine) arith(x syntax.ArithmExpr) int64 {
-	switch x := x.(type) {
-	case *syntax.Word:
-		s := m.word(x)
-		for range 10 {
-			n, err := strconv.ParseInt(s, 0, 64)
-			if err == nil {
-				return n
-			}
-			v, ok := m.vars[s]
-			if !ok {
-				return 0
-			}
-			s = v
-		}
-	case *syntax.ParenArithm:
-		return m.arith(x.X)
-	case *syntax.UnaryArithm:
-		return m.unary(x)
-	case *syntax.BinaryArithm:
-		return m.arithBinary(x)
-	}
-	return 0
-}
-
-func (m *machine) unary(x *syntax.UnaryArithm) int64 {
-	v := m.arith(x.X)
-	switch x.Op {
-	case syntax.Minus:
-		return -v
-	case syntax.Not:
-		return int64(btoi(v == 0))
-	case syntax.Inc, syntax.Dec:
-		d := int64(1)
-		if x.Op == syntax.Dec {
-			d = -1
-		}
-		if w, ok := x.X.(*syntax.Word); ok {
-			m.vars[w.Lit()] = strconv.FormatInt(v+d, 10)
-		}
-		if x.Post {
-			return v
-		}
-		return v + d
-	}
-	return v
-}
-
-func (m *machine) arithBinary(x *syntax.BinaryArithm) int64 {
-	if w, ok := x.X.(*syntax.Word); ok {
-		switch x.Op {
-		case syntax.Assgn, syntax.AddAssgn, syntax.SubAssgn, syntax.MulAssgn:
-			v, old := m.arith(x.Y), m.arith(x.X)
-			switch x.Op {
-			case syntax.AddAssgn:
-				v += old
-			case syntax.SubAssgn:
-				v = old - v
-			case syntax.MulAssgn:
-				v *= old
-			}
-			m.vars[w.Lit()] = strconv.FormatInt(v, 10)
-			return v
-		}
-	}
-	a, b := m.arith(x.X), m.arith(x.Y)
-	switch x.Op {
-	case syntax.Add:
-		return a + b
-	case syntax.Sub:
-		return a - b
-	case syntax.Mul:
-		return a * b
-	case syntax.Quo, syntax.Rem:
-		if b == 0 {
-			m.stderr("sh: divide by zero\n")
-			panic(exited{code: 2})
-		}
-		if x.Op == syntax.Quo {
-			return a / b
-		}
-		return a % b
-	case syntax.Eql:
-		return int64(btoi(a == b))
-	case syntax.Neq:
-		return int64(btoi(a != b))
-	case syntax.Lss:
-		return int64(btoi(a < b))
-	case syntax.Leq:
-		return int64(btoi(a <= b))
-	case syntax.Gtr:
-		return int64(btoi(a > b))
-	case syntax.Geq:
-		return int64(btoi(a >= b))
-	case syntax.AndArit:
-		return int64(btoi(a != 0 && b != 0))
-	case syntax.OrArit:
-		return int64(btoi(a != 0 || b != 0))
-	}
-	return 0
-}
-
-// test evaluates [[ … ]] as far as [ … ] goes.
-func (m *machine) test(x syntax.TestExpr) bool {
-	switch x := x.(type) {
-	case *syntax.Word:
-		return m.word(x) != ""
-	case *syntax.ParenTest:
-		return m.test(x.X)
-	case *syntax.UnaryTest:
-		if x.Op == syntax.TsNot {
-			return !m.test(x.X)
-		}
-		w, _ := x.X.(*syntax.Word)
-		ok, _ := m.condition([]string{x.Op.String(), m.word(w)})
-		return ok
-	case *syntax.BinaryTest:
-		switch x.Op {
-		case syntax.AndTest:
-			return m.test(x.X) && m.test(x.Y)
-		case syntax.OrTest:
-			return m.test(x.X) || m.test(x.Y)
-		}
-		a, _ := x.X.(*syntax.Word)
-		b, _ := x.Y.(*syntax.Word)
-		op := x.Op.String()
-		if op == "==" || op == "=" {
-			return matches(m.word(b), m.word(a))
-		}
-		ok, _ := m.condition([]string{m.word(a), op, m.word(b)})
-		return ok
+func isLoop(f *frame) bool {
+	switch f.Code.Node.(type) {
+	case *syntax.WhileClause, *syntax.ForClause:
+		return f.Op == opNode
 	}
 	return false
+}
+
+func number(s string, otherwise int) int {
+	if n, err := strconv.Atoi(s); err == nil {
+		return n
+	}
+	return otherwise
 }

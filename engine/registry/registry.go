@@ -32,7 +32,10 @@ type Image struct {
 	StopSignal string
 	Ports      []int32
 	Programs   []process.Program
-	Tools      bool // it has a shell and the small commands
+	Env        []process.Var
+	WorkingDir string
+	Tools      bool              // it has a shell and the small commands
+	Files      map[string]string // what is worth reading in it, by its path without the first slash; never changed
 }
 
 // Layer is one layer, by its digest; images share layers.
@@ -61,6 +64,13 @@ type entry struct {
 	Ports      []int32  `json:"ports"`
 	Programs   []string `json:"programs"`
 	Tools      bool     `json:"tools"`
+	WorkingDir string   `json:"workingDir"`
+	Env        []string `json:"env"`
+	// Files are what is worth reading in the image; Users the names in its /etc/passwd.
+	Files map[string]string `json:"files"`
+	Users []string          `json:"users"`
+	// Versions are what the programs call themselves, by tag, where that is not the tag.
+	Versions map[string]string `json:"versions"`
 }
 
 // refusal is a registry, or a part of one, that does not give its images away.
@@ -235,7 +245,11 @@ func (r *Registry) find(repo string) entry {
 func (r *Registry) image(e entry, repo, ref string) Image {
 	img := Image{
 		Ref: ref, Digest: "sha256:" + digest("manifest", repo, ref), Entrypoint: e.Entrypoint, Cmd: e.Cmd,
-		User: e.User, StopSignal: e.StopSignal, Ports: e.Ports, Tools: e.Tools,
+		User: e.User, StopSignal: e.StopSignal, Ports: e.Ports, Tools: e.Tools, WorkingDir: e.WorkingDir, Files: e.files(),
+	}
+	for _, v := range e.Env {
+		name, value, _ := strings.Cut(v, "=")
+		img.Env = append(img.Env, process.Var{Name: name, Value: value})
 	}
 	if img.StopSignal == "" {
 		img.StopSignal = "TERM"
@@ -253,11 +267,47 @@ func (r *Registry) image(e entry, repo, ref string) Image {
 	for _, name := range e.Programs {
 		for _, p := range r.cat.Programs {
 			if p.Name == name {
-				img.Programs = append(img.Programs, p)
+				img.Programs = append(img.Programs, e.versioned(p, ref))
 			}
 		}
 	}
 	return img
+}
+
+// versioned is a program as it calls itself in an image: "1.27-alpine" is nginx 1.27.5.
+func (e entry) versioned(p process.Program, ref string) process.Program {
+	_, tag := split(ref)
+	tag, _, _ = strings.Cut(tag, "-")
+	version, ok := e.Versions[tag]
+	switch {
+	case ok:
+	case strings.Count(tag, ".") == 2:
+		version = tag
+	default:
+		version = e.Versions["latest"]
+	}
+	p.Version = strings.ReplaceAll(p.Version, "{version}", version)
+	p.Log = slices.Clone(p.Log)
+	for i := range p.Log {
+		p.Log[i] = strings.ReplaceAll(p.Log[i], "{version}", version)
+	}
+	return p
+}
+
+// files are an image's files, with those that every image with a shell has.
+func (e entry) files() map[string]string {
+	out := map[string]string{}
+	if e.Tools {
+		passwd := "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/usr/sbin:/bin/false\nnobody:x:65534:65534:nobody:/home:/bin/false\n"
+		for i, u := range e.Users {
+			passwd += fmt.Sprintf("%s:x:%d:%d::/home/%s:/bin/sh\n", u, 100+i, 100+i, u)
+		}
+		out["etc/passwd"], out["etc/group"] = passwd, "root:x:0:\nnogroup:x:65534:\n"
+	}
+	for path, text := range e.Files {
+		out[strings.TrimPrefix(path, "/")] = text
+	}
+	return out
 }
 
 func digest(parts ...string) string {
