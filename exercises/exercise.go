@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"sort"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 
 	"podwalk/engine/scenario"
 	"podwalk/engine/stage"
@@ -97,27 +94,7 @@ func ExerciseByID(id string) (Exercise, error) {
 
 // LoadExercises reads every NN-name/exercise.yaml, strictly.
 func LoadExercises(fsys fs.FS) ([]Exercise, error) {
-	names, err := fs.Glob(fsys, "*/exercise.yaml")
-	if err != nil {
-		return nil, err
-	}
-	sort.Strings(names)
-	var out []Exercise
-	for _, name := range names {
-		data, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return nil, err
-		}
-		var x Exercise
-		if err := yaml.UnmarshalStrict(data, &x); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if err := x.check(path.Dir(name)); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		out = append(out, x)
-	}
-	return out, nil
+	return load(fsys, "*/exercise.yaml", func(name string, x Exercise) error { return x.check(path.Dir(name)) })
 }
 
 func (x Exercise) check(dir string) error {

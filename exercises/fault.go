@@ -5,6 +5,7 @@ package exercises
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -89,25 +90,9 @@ func FaultByID(id string) (Fault, error) {
 
 // LoadFaults reads every *.yaml of a folder, strictly.
 func LoadFaults(fsys fs.FS, dir string) ([]Fault, error) {
-	names, err := fs.Glob(fsys, path.Join(dir, "*.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	var out []Fault
-	for _, name := range names {
-		data, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return nil, err
-		}
-		var f Fault
-		if err := yaml.UnmarshalStrict(data, &f); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if err := f.check(strings.TrimSuffix(path.Base(name), ".yaml")); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		out = append(out, f)
-	}
+	out, err := load(fsys, path.Join(dir, "*.yaml"), func(name string, f Fault) error {
+		return f.check(strings.TrimSuffix(path.Base(name), ".yaml"))
+	})
 	sort.SliceStable(out, func(i, j int) bool {
 		a, b := stage.Order(out[i].Stage), stage.Order(out[j].Stage)
 		if a != b {
@@ -115,6 +100,32 @@ func LoadFaults(fsys fs.FS, dir string) ([]Fault, error) {
 		}
 		return out[i].ID < out[j].ID
 	})
+	return out, err
+}
+
+// load decodes every file that a pattern matches, in the order of their names; an unknown
+// field is an error, and so is what check finds.
+func load[T any](fsys fs.FS, pattern string, check func(name string, t T) error) ([]T, error) {
+	names, err := fs.Glob(fsys, pattern)
+	if err != nil {
+		return nil, err
+	}
+	sort.Strings(names)
+	var out []T
+	for _, name := range names {
+		data, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return nil, err
+		}
+		var t T
+		if err = yaml.UnmarshalStrict(data, &t); err == nil {
+			err = check(name, t)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out = append(out, t)
+	}
 	return out, nil
 }
 
@@ -138,10 +149,8 @@ func (f Fault) check(file string) error {
 	if err := f.Scenario.Validate(); err != nil {
 		return err
 	}
-	for what, t := range map[string]scenario.Text{"title": f.Title, "symptom": f.Symptom, "look": f.Look, "remedy": f.Remedy} {
-		if err := t.Check(what); err != nil {
-			return err
-		}
+	if err := errors.Join(f.Title.Check("title"), f.Symptom.Check("symptom"), f.Look.Check("look"), f.Remedy.Check("remedy")); err != nil {
+		return err
 	}
 	for _, w := range f.Wrong {
 		if _, ok := stage.Get(w.Stage); !ok {
