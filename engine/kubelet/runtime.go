@@ -195,11 +195,12 @@ func (kl *Kubelet) containerEvent(e cri.ContainerEvent) {
 	case cri.Started:
 		return // the kubelet starts its containers itself and knows
 	case cri.Stopped:
+		known := in.State == stateExited // it was stopped, and the answer to that came first
 		in.State, in.ExitCode, in.Reason, in.Message, in.FinishedAt = stateExited, e.ExitCode, e.Reason, e.Message, e.At
 		if in.StartedAt == 0 && !in.NotStarted {
 			in.StartedAt = e.At
 		}
-		if c.Kill.Stage == "" {
+		if c.Kill.Stage == "" && !known {
 			kl.died(w, c, in)
 		}
 	}

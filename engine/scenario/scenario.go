@@ -216,10 +216,41 @@ func Documents(data []byte) ([]Document, error) {
 			continue
 		}
 		doc.Index = i
-		out = append(out, *doc)
+		items, err := doc.items()
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", i, err)
+		}
+		out = append(out, items...)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("there is no object in it: a manifest needs apiVersion, kind and metadata.name")
+	}
+	return out, nil
+}
+
+// items takes a List apart; any other document is one item. They keep the document's
+// number.
+func (d Document) items() ([]Document, error) {
+	if d.Kind != "List" || d.APIVersion != "v1" {
+		return []Document{d}, nil
+	}
+	var list struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(d.JSON, &list); err != nil {
+		return nil, err
+	}
+	var out []Document
+	for n, raw := range list.Items {
+		item, err := document(raw)
+		if err != nil {
+			return nil, fmt.Errorf("items[%d]: %w", n, err)
+		}
+		if item == nil {
+			return nil, fmt.Errorf("items[%d] is empty", n)
+		}
+		item.Index = d.Index
+		out = append(out, *item)
 	}
 	return out, nil
 }
