@@ -37,6 +37,7 @@ var madeUp = rules(
 	`\b10\.(244|96|97|98|99|1\d\d)\.\d+\.\d+\b`, `IP`,
 	`containerd://[0-9a-f]{64}`, `containerd://ID`,
 	`sha256:[0-9a-f]{64}`, `sha256:ID`,
+	`sandbox "[0-9a-f]{64}"`, `sandbox "ID"`,
 	`127\.0\.0\.1:\d+`, `SERVER`,
 	`in [\dhmsµ.]+ \([\dhmsµ.]+ including waiting\)`, `in DURATION (DURATION including waiting)`,
 	// What the registry holds under a name is the scenario's data: the recorded nginx was a

@@ -2,6 +2,10 @@
 // containers, images with layers and a cache. The kubelet drives it by requests that are
 // named after the calls of the Container Runtime Interface; the runtime calls the CNI
 // plugin and pulls from the registry. Each node's runtime is an actor "containerd/NODE".
+//
+// Left out: shims as processes of their own, snapshots of file systems, permissions of
+// files, CPU limits, sizes of what containers write, collecting images. Volumes that outlive
+// a Pod are shared by the Pods of one node.
 package cri
 
 import (

@@ -44,12 +44,13 @@ func (r *Runtime) create(q CreateContainer) {
 	}
 	id := r.rand.Hex(64)
 	c := &container{
-		PodUID: q.PodUID, SandboxID: q.SandboxID, Name: q.Name, Attempt: q.Attempt, State: "created", ReplyTo: q.ReplyTo,
+		PodUID: q.PodUID, SandboxID: q.SandboxID, Name: q.Name, Attempt: q.Attempt, State: "created", ReplyTo: q.ReplyTo, CreatedAt: r.k.Now(),
 		Image: img.info(0), StopSignal: q.StopSignal, Files: maps.Clone(img.Image.Files),
 	}
 	if c.Files == nil {
 		c.Files = map[string]string{}
 	}
+	c.Files["etc/hostname"] = s.Hostname + "\n"
 	if c.StopSignal == "" {
 		c.StopSignal = img.Image.StopSignal
 	}

@@ -2,6 +2,7 @@ package cri
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,13 @@ func (l local) info(cached int) ImageInfo {
 		Ref: l.Image.Ref, ID: repo + "@" + l.Image.Digest, SizeBytes: l.Image.Size(), User: l.Image.User,
 		Layers: len(l.Image.Layers), Cached: cached,
 	}
+}
+
+// pulling is a pull that has its manifest.
+type pulling struct {
+	Q     PullImage
+	Image registry.Image
+	Since kernel.Time
 }
 
 // pulled ends a pull.
@@ -94,19 +102,33 @@ func (r *Runtime) pull(q PullImage) {
 		r.k.Send(q.ReplyTo, bad.Slow, Response{Tag: q.Tag, Call: "PullImage", Err: text})
 		return
 	}
-	cached, missing := 0, int64(0)
-	took := r.rand.Jitter(r.cfg.Manifest, r.cfg.Jitter)
+	cached, _ := r.missing(img)
+	r.hop(q.Image, "GET manifest", trace.OK, "", &trace.Pull{Image: ref, Layers: len(img.Layers), Cached: cached, SizeBytes: img.Size(), FromNetwork: cached < len(img.Layers)})
+	r.k.Send(r.self, r.rand.Jitter(r.cfg.Manifest, r.cfg.Jitter), act{pulling{q, img, r.k.Now()}})
+}
+
+// missing counts an image's layers that are here, and the bytes that are not.
+func (r *Runtime) missing(img registry.Image) (cached int, bytes int64) {
 	for _, l := range img.Layers {
 		if r.Layers[l.Digest] {
 			cached++
-			continue
+		} else {
+			bytes += l.Size
 		}
-		missing += l.Size
-		took += r.cfg.Unpack
 	}
-	took += r.rand.Jitter(r.reg.Transfer(missing), r.cfg.Jitter)
-	r.hop(q.Image, "GET manifest", trace.OK, "", &trace.Pull{Image: ref, Layers: len(img.Layers), Cached: cached, SizeBytes: img.Size(), FromNetwork: missing > 0})
-	r.k.Send(r.self, took, act{pulled{q, img, cached, r.k.Now()}})
+	return cached, bytes
+}
+
+// pullLayers has the manifest and asks for the layers that are not here.
+func (r *Runtime) pullLayers(p pulling) {
+	cached, bytes := r.missing(p.Image)
+	all := len(p.Image.Layers)
+	took := r.rand.Jitter(r.reg.Transfer(bytes), r.cfg.Jitter) + time.Duration(all-cached)*r.cfg.Unpack
+	if cached < all {
+		text := fmt.Sprintf("%d of %d layers", all-cached, all)
+		r.hop(p.Q.Image, "pull layers", trace.OK, text, &trace.Pull{Image: p.Image.Ref, Layers: all, Cached: cached, SizeBytes: p.Image.Size(), FromNetwork: true})
+	}
+	r.k.Send(r.self, took, act{pulled{p.Q, p.Image, cached, p.Since}})
 }
 
 func (r *Runtime) pullEnds(p pulled) {

@@ -179,6 +179,8 @@ func (r *Runtime) carryOut(req any) {
 		r.removeSandbox(q)
 	case PullImage:
 		r.pull(q)
+	case pulling:
+		r.pullLayers(q)
 	case pulled:
 		r.pullEnds(q)
 	case CreateContainer:
@@ -289,8 +291,10 @@ func (r *Runtime) containersOf(sandboxID string) []string {
 }
 
 func (r *Runtime) listContainers() []ContainerStatus {
+	ids := sortedKeys(r.Containers)
+	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(r.Containers[a].CreatedAt, r.Containers[b].CreatedAt) })
 	var out []ContainerStatus
-	for _, id := range sortedKeys(r.Containers) {
+	for _, id := range ids {
 		c := r.Containers[id]
 		s := r.Sandboxes[c.SandboxID]
 		out = append(out, ContainerStatus{
@@ -299,7 +303,6 @@ func (r *Runtime) listContainers() []ContainerStatus {
 			ExitCode: c.ExitCode, Reason: c.Reason, Message: c.Message,
 		})
 	}
-	slices.SortStableFunc(out, func(a, b ContainerStatus) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
 	return out
 }
 

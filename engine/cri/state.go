@@ -40,6 +40,7 @@ type container struct {
 	Log                     []LogLine
 	Partial                 bool   // the last line of Log has not ended yet
 	Refused                 string // why runc will not start it
+	CreatedAt               kernel.Time
 	StartedAt, FinishedAt   kernel.Time
 	ExitCode                int32
 	Reason, Message         string

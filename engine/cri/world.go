@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"maps"
 	"net"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"podwalk/engine/network"
+	"podwalk/engine/process"
 )
 
 // serve answers a call to one of the containers' ports.
@@ -19,7 +21,7 @@ func (r *Runtime) serve(q network.Request) {
 		r.k.Send(network.Self, 0, a)
 		return
 	}
-	code, body, http := r.Respond(q.Call.To, q.Call.Path)
+	code, body, http := r.Respond(q.Call)
 	if !http || q.Call.Protocol == network.GRPC {
 		a.Err = "EOF"
 	}
@@ -28,14 +30,20 @@ func (r *Runtime) serve(q network.Request) {
 }
 
 // Respond implements network.Responder.
-func (r *Runtime) Respond(address, p string) (code int, body string, ok bool) {
-	c := r.Containers[r.Ports[address]]
-	_, port, err := net.SplitHostPort(address)
+func (r *Runtime) Respond(q network.Call) (code int, body string, ok bool) {
+	c := r.Containers[r.Ports[q.To]]
+	_, port, err := net.SplitHostPort(q.To)
 	if c == nil || c.State != "running" || err != nil {
 		return 0, "", false
 	}
 	n, _ := strconv.ParseInt(port, 10, 32)
-	code, body, _, ok = c.Proc.Answer(int32(n), p, world{r, c}.file)
+	code, body, access, ok := c.Proc.Answer(int32(n), q.Path, world{r, c}.file)
+	if ok && access != "" {
+		c.write(process.Event{At: r.k.Now(), Kind: process.Out, Text: strings.NewReplacer(
+			"{from}", q.From, "{time}", r.k.Now().Wall().UTC().Format("02/Jan/2006:15:04:05 -0700"), "{method}", cmp.Or(q.Method, "GET"),
+			"{path}", q.Path, "{code}", strconv.Itoa(code), "{size}", strconv.Itoa(len(body)), "{agent}", cmp.Or(q.Headers["User-Agent"], "Wget"),
+		).Replace(access) + "\n"})
+	}
 	return code, body, ok
 }
 

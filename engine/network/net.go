@@ -75,7 +75,7 @@ func (n *Net) SetNames(f Names) { n.names = f }
 
 // Responder answers a request at once: the far end of Fetch.
 type Responder interface {
-	Respond(address, path string) (code int, body string, ok bool)
+	Respond(c Call) (code int, body string, ok bool)
 }
 
 // AddResponder tells the network that an actor's listeners can answer at once.
@@ -115,7 +115,7 @@ func (n *Net) Fetch(from, to, path string) (code int, body, errText string) {
 	if !ok {
 		return 0, "", "error getting response"
 	}
-	if code, body, ok = r.Respond(addr, path); !ok {
+	if code, body, ok = r.Respond(Call{From: from, To: addr, Protocol: HTTP, Method: "GET", Path: path}); !ok {
 		return 0, "", "error getting response"
 	}
 	return code, body, ""
