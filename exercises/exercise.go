@@ -76,20 +76,27 @@ func (x Exercise) Stage() (stage.ID, error) {
 // Exercises returns every exercise in order.
 func Exercises() ([]Exercise, error) { return LoadExercises(exerciseFiles) }
 
+// IDs returns the exercises' ids, in their order.
+func IDs(all []Exercise) []string {
+	var ids []string
+	for _, x := range all {
+		ids = append(ids, x.ID)
+	}
+	return ids
+}
+
 // ExerciseByID returns one exercise.
 func ExerciseByID(id string) (Exercise, error) {
 	all, err := Exercises()
 	if err != nil {
 		return Exercise{}, err
 	}
-	var ids []string
 	for _, x := range all {
 		if x.ID == id {
 			return x, nil
 		}
-		ids = append(ids, x.ID)
 	}
-	return Exercise{}, fmt.Errorf("there is no exercise %q; there are: %s", id, strings.Join(ids, ", "))
+	return Exercise{}, fmt.Errorf("there is no exercise %q; there are: %s", id, strings.Join(IDs(all), ", "))
 }
 
 // LoadExercises reads every NN-name/exercise.yaml, strictly.

@@ -102,13 +102,55 @@ func (w *Walk) enter() error {
 	return nil
 }
 
+// tryWithin is how long, in virtual time, the walk waits for what a command of the learner
+// may bring about.
+const tryWithin = 10 * time.Second
+
 // Did tells the walk that the learner has done something with kubectl; it looks whether
-// that was what the step asks for.
+// that brings about what the step asks for.
 func (w *Walk) Did() {
 	s := w.Lesson.Steps[w.at]
-	if s.Try != "" {
-		w.done(s)
+	if s.Try == "" {
+		return
 	}
+	end := w.Run.HeadTime().Add(tryWithin)
+	for !w.done(s) && w.Run.Len() > w.target { // who only looked has brought nothing about
+		left := end.Sub(w.Run.HeadTime())
+		if left <= 0 || !w.Run.Timeline.Run(1, left) {
+			return
+		}
+	}
+}
+
+// Resume walks from where the walk is to step n with the answers that were given, doing
+// what was done there again. visit is called wherever something is told. It stops early
+// where an answer no longer fits: the lesson has changed since, and goes on from there.
+func (w *Walk) Resume(n int, answers map[string]string, visit func()) error {
+	for w.at < n {
+		s := w.Lesson.Steps[w.at]
+		visit()
+		if a := answers[s.At]; s.Ask != nil && a != "" {
+			if _, err := w.Answer(a); err != nil {
+				return nil
+			}
+			visit()
+		}
+		if w.Held() == "try" {
+			w.Run.Seek(w.target)
+			if _, err := w.Run.Kubectl(s.Try); err != nil {
+				return err
+			}
+			w.Did()
+			visit()
+		}
+		if w.Held() != "" || w.Last() {
+			return nil
+		}
+		if err := w.Next(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // done reports whether what the step waits for has come, and moves the target there.
@@ -245,12 +287,13 @@ func (w *Walk) present() (trace.Hop, error) {
 	return hops[w.target-1], nil
 }
 
+// elapsed is the cluster's time from the story's first hop to the present one.
 func (w *Walk) elapsed() time.Duration {
 	h, err := w.present()
 	if err != nil {
 		return 0
 	}
-	return h.At.Sub(w.Run.Origin())
+	return h.At.Sub(w.Run.Hops()[0].At)
 }
 
 func (w *Walk) hopField(name string) (string, error) {

@@ -31,6 +31,9 @@ type Settings struct {
 type Program interface {
 	// Home returns what the home screen offers and how well each step is known.
 	Home(c *i18n.Catalog) ([]views.Entry, map[stage.Step]float64)
+	// Notice returns what the learner must be told at the home screen: progress that cannot
+	// be kept. "" is nothing.
+	Notice(c *i18n.Catalog) string
 	// Open starts a lesson, a drill or the sandbox; it may take time.
 	Open(id string) (*Session, error)
 	// Save keeps the settings.

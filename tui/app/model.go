@@ -225,6 +225,9 @@ func (m *Model) Start(s *Session) {
 func (m *Model) goHome() {
 	m.screen, m.over, m.typing = screenHome, overlayNone, false
 	m.setLang(m.set.Lang)
+	if m.opt.Program != nil {
+		m.home.Notice = m.opt.Program.Notice(m.cat)
+	}
 }
 
 // leave ends the session and goes home.

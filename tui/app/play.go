@@ -340,6 +340,8 @@ func (m *Model) kubectlDone(msg kubectlMsg) {
 			m.typing = false
 			m.show(views.TabStory)
 			m.play.Travel(g.Target() - 1)
+		} else if msg.res.Hop >= 0 { // something else: the next command shall see what it did
+			m.play.Seek(m.play.Timeline().Len() - 1)
 		}
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"podwalk/engine/kubectl"
 	"podwalk/tui/cli"
+	"podwalk/tui/progress"
 )
 
 // asProgram makes the test program be podwalk.
@@ -134,6 +136,74 @@ func TestLists(t *testing.T) {
 				t.Errorf("%s -o json has %d keys, not %d", what, len(rows[0]), len(keys))
 			}
 		}
+	}
+}
+
+// at runs podwalk with a home directory that stays.
+func at(t *testing.T, home, stdin string, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := cli.Run(context.Background(), args, []string{"HOME=" + home, "PODWALK_LANG=en"}, strings.NewReader(stdin), &out, &errs); code != 0 {
+		t.Fatalf("%v: exit code %d: %s", args, code, errs.String())
+	}
+	return out.String(), errs.String()
+}
+
+// TestPlainTimeIsTheLearners: commands that are not what the lesson asks for cost no more
+// than a moment of the cluster's time.
+func TestPlainTimeIsTheLearners(t *testing.T) {
+	out, _, code := run(t, "1\n\n"+strings.Repeat("kubectl get pods -A\n", 5)+"\n\nkubectl get pod nginx\n", "learn", "first-pod", "--plain")
+	if code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	if n := strings.Count(out, "That did not bring about"); n != 5 {
+		t.Fatalf("%d lines of 5 were refused:\n%s", n, out)
+	}
+	if !strings.Contains(out, "\n  0.0") || strings.Contains(out, "\n 10.") {
+		t.Errorf("looking has cost time: the command was sent late\n%s", out)
+	}
+}
+
+// TestPlainLessonsResume: a lesson is taken up where it was left, with what was done
+// there; the saved step never goes back.
+func TestPlainLessonsResume(t *testing.T) {
+	home := t.TempDir()
+	first, _ := at(t, home, "1\n\n\n\n\n2\n1\n3\nq\n", "learn", "first-pod", "--plain")
+	saved := progressIn(t, home)
+	if saved.Step < 3 {
+		t.Fatalf("the lesson stands at step %d:\n%s", saved.Step, first)
+	}
+	again, _ := at(t, home, "q\n", "learn", "first-pod", "--plain")
+	if want := fmt.Sprintf("You go on at step %d of", saved.Step+1); !strings.Contains(again, want) {
+		t.Errorf("it does not say %q:\n%s", want, again)
+	}
+	if now := progressIn(t, home); now.Step < saved.Step || len(now.Answers) != len(saved.Answers) {
+		t.Errorf("it was at %+v and is now at %+v", saved, now)
+	}
+}
+
+func progressIn(t *testing.T, home string) progress.Lesson {
+	t.Helper()
+	s, err := progress.Open(filepath.Join(home, ".local", "state", "podwalk", "progress.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Get().Lessons["first-pod"]
+}
+
+// TestPlainPutsDamagedProgressAside: it says where the damaged file is, and goes on.
+func TestPlainPutsDamagedProgressAside(t *testing.T) {
+	home := t.TempDir()
+	name := filepath.Join(home, ".local", "state", "podwalk", "progress.json")
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(`{"version":1,"les`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr := at(t, home, "q\n", "learn", "--plain")
+	if !strings.Contains(stderr, name+".damaged-1") {
+		t.Errorf("it says %q", stderr)
 	}
 }
 

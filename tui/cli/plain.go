@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"time"
 
 	"podwalk/engine"
@@ -15,9 +16,9 @@ import (
 func (c *command) plainly() bool { return c.cfg.Plain || !c.terminal() }
 
 func (c *command) learnPlainly(l lessons.Lesson) error {
-	store, err := progress.Open(progress.Path(c.getenv))
+	store, err := c.progress()
 	if err != nil {
-		return usage("%v", err)
+		return err
 	}
 	run, err := engine.StartRun(l.Scenario, c.newKubectl)
 	if err != nil {
@@ -25,14 +26,8 @@ func (c *command) learnPlainly(l lessons.Lesson) error {
 	}
 	defer run.Close()
 	var failed error
-	err = plain.New(c.stdin, c.stdout, c.words()).Learn(l, run, plain.Keep{Lesson: func(step int, answers map[string]string) {
-		failed = store.Change(func(d *progress.Data) {
-			kept := map[string]string{}
-			for k, v := range answers {
-				kept[k] = v
-			}
-			d.Lessons[l.ID] = progress.Lesson{Step: step, Answers: kept, Done: d.Lessons[l.ID].Done || step == len(l.Steps)-1}
-		})
+	err = plain.New(c.stdin, c.stdout, c.words()).Learn(l, run, store.Get().Resume(l.ID), plain.Keep{Lesson: func(step int, answers map[string]string) {
+		failed = store.Reached(l.ID, step, len(l.Steps), answers)
 	}})
 	if err != nil {
 		return err
@@ -40,12 +35,24 @@ func (c *command) learnPlainly(l lessons.Lesson) error {
 	return failed
 }
 
+// progress opens the progress file, and says so where a damaged one was put aside.
+func (c *command) progress() (*progress.Store, error) {
+	store, err := progress.Open(progress.Path(c.getenv))
+	if err != nil {
+		return nil, usage("progress file: %v", err)
+	}
+	if to := store.Aside(); to != "" {
+		fmt.Fprintln(c.stderr, "podwalk: "+c.words().T("app.aside", "file", to))
+	}
+	return store, nil
+}
+
 // drillPlainly goes through exercises until the learner leaves; with an exercise given,
 // through variants of that one.
 func (c *command) drillPlainly(only *exercises.Exercise) error {
-	store, err := progress.Open(progress.Path(c.getenv))
+	store, err := c.progress()
 	if err != nil {
-		return usage("%v", err)
+		return err
 	}
 	all, err := exercises.Exercises()
 	if err != nil {
@@ -53,16 +60,17 @@ func (c *command) drillPlainly(only *exercises.Exercise) error {
 	}
 	tutor := plain.New(c.stdin, c.stdout, c.words())
 	for {
-		x := seldom(all, store.Get())
+		x, err := exercises.ExerciseByID(store.Get().LeastTried(exercises.IDs(all)))
 		if only != nil {
-			x = *only
+			x, err = *only, nil
+		}
+		if err != nil {
+			return err
 		}
 		tries, _ := store.Get().Tries(x.ID)
 		seed := c.cfg.Seed + uint64(tries)
 		again, err := c.oneDrill(tutor, x, seed, func(points int, truth stage.ID) error {
-			return store.Change(func(d *progress.Data) {
-				d.Results = append(d.Results, progress.Result{Exercise: x.ID, Seed: seed, Stage: truth, Points: points, At: time.Now()})
-			})
+			return store.Answered(progress.Result{Exercise: x.ID, Seed: seed, Stage: truth, Points: points, At: time.Now()})
 		})
 		if err != nil || !again {
 			return err
@@ -86,15 +94,4 @@ func (c *command) oneDrill(t *plain.Tutor, x exercises.Exercise, seed uint64, ke
 		err = failed
 	}
 	return again, err
-}
-
-// seldom is the exercise that was answered least often; among those, the first.
-func seldom(all []exercises.Exercise, d progress.Data) exercises.Exercise {
-	best, fewest := 0, int(^uint(0)>>1)
-	for i, x := range all {
-		if n, _ := d.Tries(x.ID); n < fewest {
-			best, fewest = i, n
-		}
-	}
-	return all[best]
 }

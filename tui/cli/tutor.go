@@ -25,9 +25,9 @@ func (c *command) tutor(cmd *cobra.Command, open string, begin func() (*app.Sess
 	if !c.terminal() {
 		return usage("this needs a terminal; without one there are podwalk learn --plain, podwalk drill --plain and podwalk trace")
 	}
-	store, err := progress.Open(progress.Path(c.getenv))
+	store, err := c.progress()
 	if err != nil {
-		return usage("%v", err)
+		return err
 	}
 	given := func(key string) bool { o := c.cfg.Origins[key]; return o != "default" && o != "locale" && o != "" }
 	set := session.Settings(store.Get(), app.Settings{
@@ -89,7 +89,11 @@ func (c *command) learn() *cobra.Command {
 					return usage("%v", err)
 				}
 				id = l.ID
-			} else if store, err := progress.Open(progress.Path(c.getenv)); err == nil {
+			} else {
+				store, err := c.progress()
+				if err != nil {
+					return err
+				}
 				for i := len(all) - 1; i >= 0; i-- {
 					if !store.Get().Lessons[all[i].ID].Done {
 						id = all[i].ID

@@ -16,7 +16,7 @@ func (t *Tutor) Drill(a *exercises.Attempt, keep Keep) (again bool, err error) {
 	t.prose(x.Prompt.In(lang))
 	for _, line := range a.Variant.Show {
 		t.say("", "$ "+line)
-		t.kubectl(a.Run, line)
+		t.kubectl(a.Run, a.Run.Len(), line)
 	}
 	t.say("")
 	var ok bool
@@ -43,7 +43,7 @@ func (t *Tutor) pick(a *exercises.Attempt, n int, prompt string) (int, bool) {
 			t.hint(a)
 		case isKubectl(line):
 			a.Looked = append(a.Looked, line)
-			t.kubectl(a.Run, line)
+			t.kubectl(a.Run, a.Run.Len(), line)
 		default:
 			if i, err := strconv.Atoi(line); err == nil && i >= 1 && i <= n {
 				return i, true

@@ -15,6 +15,7 @@ import (
 	"podwalk/exercises"
 	"podwalk/lessons"
 	"podwalk/tui/i18n"
+	"podwalk/tui/progress"
 	"podwalk/tui/text"
 )
 
@@ -68,14 +69,22 @@ type Keep struct {
 	Result func(points int, truth stage.ID)
 }
 
-// Learn goes through a lesson. It returns nil when the learner leaves.
-func (t *Tutor) Learn(l lessons.Lesson, run *engine.Run, keep Keep) error {
+// Learn goes through a lesson from where it was left. It returns nil when the learner
+// leaves.
+func (t *Tutor) Learn(l lessons.Lesson, run *engine.Run, had progress.Lesson, keep Keep) error {
 	w := lessons.NewWalk(l, run, exercises.Palette{})
 	if err := w.Start(); err != nil {
 		return err
 	}
+	if err := w.Resume(had.Step, had.Answers, func() {}); err != nil {
+		return err
+	}
 	t.say(l.Title(string(t.words.Lang)), "", t.words.T("plain.intro"))
 	told, first, asked := 0, 0, 0
+	if _, i := w.Step(); i > 0 {
+		t.say("", t.words.T("plain.resumed", "n", i+1, "m", len(l.Steps)))
+		told = w.Target()
+	}
 	for {
 		told = t.hops(run, told, w.Target())
 		right, ok, err := t.step(w, run)
@@ -135,6 +144,10 @@ func (t *Tutor) step(w *lessons.Walk, run *engine.Run) (right, ok bool, err erro
 	t.say("", words.Title, "")
 	t.prose(words.Body)
 	s, _ := w.Step()
+	if s.Panel == "events" {
+		t.kubectl(run, w.Target(), "kubectl events")
+	}
+	at := w.Target() // hops of the story that lie behind the learner
 	for w.Held() == "try" {
 		line, ok := t.ask(t.words.T("plain.try", "line", s.Try))
 		if !ok {
@@ -143,8 +156,7 @@ func (t *Tutor) step(w *lessons.Walk, run *engine.Run) (right, ok bool, err erro
 		if line == "" {
 			line = s.Try
 		}
-		t.kubectl(run, line)
-		run.Timeline.Run(20, engine.DeadlineDefault)
+		at = t.kubectl(run, at, line)
 		if w.Did(); w.Held() == "try" {
 			t.say(t.words.T("plain.again"))
 		}
@@ -152,12 +164,13 @@ func (t *Tutor) step(w *lessons.Walk, run *engine.Run) (right, ok bool, err erro
 	if s.Ask == nil {
 		return false, true, nil
 	}
-	t.say("", words.Question)
+	t.say("")
+	t.prose(words.Question)
 	for i, c := range words.Choices {
-		t.say(fmt.Sprintf("%d. %s", i+1, c.Label))
+		t.say(fmt.Sprintf("%d. %s", i+1, text.Strip(c.Label)))
 	}
 	for tries := 0; ; tries++ {
-		n, ok := t.number(run, len(words.Choices), t.words.T("plain.choose", "n", len(words.Choices)))
+		n, ok := t.number(run, w.Target(), len(words.Choices), t.words.T("plain.choose", "n", len(words.Choices)))
 		if !ok {
 			return false, false, nil
 		}
@@ -183,15 +196,16 @@ func (t *Tutor) step(w *lessons.Walk, run *engine.Run) (right, ok bool, err erro
 	}
 }
 
-// number asks until there is a number from 1 to n; kubectl commands run meanwhile.
-func (t *Tutor) number(run *engine.Run, n int, prompt string) (int, bool) {
+// number asks until there is a number from 1 to n; kubectl commands run meanwhile, at the
+// moment that has been told.
+func (t *Tutor) number(run *engine.Run, at, n int, prompt string) (int, bool) {
 	for {
 		line, ok := t.ask(prompt)
 		if !ok {
 			return 0, false
 		}
 		if isKubectl(line) {
-			t.kubectl(run, line)
+			at = t.kubectl(run, at, line)
 			continue
 		}
 		if i, err := strconv.Atoi(line); err == nil && i >= 1 && i <= n {
@@ -206,15 +220,25 @@ func isKubectl(line string) bool {
 	return first == "k" || first == "kubectl"
 }
 
-func (t *Tutor) kubectl(run *engine.Run, line string) {
+// kubectl runs a command line after the first at hops of the story, and returns after how
+// many the next one is to run: looking leaves the moment as it is, a change goes on from
+// what it brought about.
+func (t *Tutor) kubectl(run *engine.Run, at int, line string) int {
+	run.Seek(at)
+	branch, _ := run.Branch()
+	known := run.Len()
 	out, err := run.Kubectl(line)
 	if err != nil {
 		t.say(err.Error())
-		return
+		return at
 	}
 	for _, s := range []string{out.Stdout, out.Stderr} {
 		if s = strings.TrimRight(s, "\n"); s != "" {
 			t.say(s)
 		}
 	}
+	if now, _ := run.Branch(); now != branch || at == known {
+		return run.Len()
+	}
+	return at
 }

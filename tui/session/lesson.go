@@ -41,7 +41,7 @@ func Lesson(l lessons.Lesson, newShell NewShell, had progress.Lesson, saved func
 		return nil, err
 	}
 	g := &lesson{walk: w, told: map[int]map[i18n.Lang]told{}}
-	if err := g.resume(had); err != nil {
+	if err := w.Resume(had.Step, had.Answers, g.remember); err != nil {
 		r.Close()
 		return nil, err
 	}
@@ -56,37 +56,6 @@ func Lesson(l lessons.Lesson, newShell NewShell, had progress.Lesson, saved func
 	s.Start = w.Target() - 1
 	s.Story, s.Guide, s.Faults = g, g, nil
 	return s, nil
-}
-
-// resume walks to the step where the learner was, with his answers.
-func (g *lesson) resume(had progress.Lesson) error {
-	for {
-		step, n := g.walk.Step()
-		if n >= had.Step {
-			return nil
-		}
-		g.remember()
-		if a := had.Answers[step.At]; step.Ask != nil && a != "" {
-			if _, err := g.walk.Answer(a); err != nil {
-				return nil // the lesson has changed since: go on from here
-			}
-			g.remember()
-		}
-		if g.walk.Held() == "try" {
-			g.walk.Run.Seek(g.walk.Target())
-			if _, err := g.walk.Run.Kubectl(step.Try); err != nil {
-				return err
-			}
-			g.walk.Did()
-			g.remember()
-		}
-		if g.walk.Held() != "" || g.walk.Last() {
-			return nil
-		}
-		if err := g.walk.Next(); err != nil {
-			return err
-		}
-	}
 }
 
 // remember keeps the present step's words, in every language.
@@ -105,6 +74,9 @@ func (g *lesson) Title(l i18n.Lang) string { return g.walk.Lesson.Title(string(l
 // Passage implements frame.Story: the step's words where its story stands.
 func (g *lesson) Passage(f *frame.Frame) (frame.Passage, bool) {
 	in, ok := g.told[len(f.Hops)]
+	if !ok && len(f.Hops) > g.walk.Target() { // what the learner did of his own accord lies ahead of the lesson
+		in, ok = g.told[g.walk.Target()]
+	}
 	if !ok {
 		return frame.Passage{}, false
 	}

@@ -25,6 +25,17 @@ type Program struct {
 	Wall func() time.Time
 }
 
+// Notice implements app.Program.
+func (p *Program) Notice(c *i18n.Catalog) string {
+	if err := p.Progress.Lost(); err != nil {
+		return c.T("app.lost", "why", err)
+	}
+	if to := p.Progress.Aside(); to != "" {
+		return c.T("app.aside", "file", to)
+	}
+	return ""
+}
+
 // Home implements app.Program.
 func (p *Program) Home(c *i18n.Catalog) ([]views.Entry, map[stage.Step]float64) {
 	d := p.Progress.Get()
@@ -61,31 +72,20 @@ func (p *Program) Home(c *i18n.Catalog) ([]views.Entry, map[stage.Step]float64) 
 	return out, d.Mastery()
 }
 
-// nextExercise is the one that was answered least often; among those, the first.
+// nextExercise is the one that was answered least often.
 func (p *Program) nextExercise() (exercises.Exercise, error) {
 	all, err := exercises.Exercises()
 	if err != nil {
 		return exercises.Exercise{}, err
 	}
-	if len(all) == 0 {
-		return exercises.Exercise{}, fmt.Errorf("there is no exercise")
-	}
-	d := p.Progress.Get()
-	best, fewest := 0, int(^uint(0)>>1)
-	for i, x := range all {
-		if n, _ := d.Tries(x.ID); n < fewest {
-			best, fewest = i, n
-		}
-	}
-	return all[best], nil
+	return exercises.ExerciseByID(p.Progress.Get().LeastTried(exercises.IDs(all)))
 }
 
 // Open implements app.Program. Ids are "lesson/ID", "exercise/ID", "drill" and
 // "sandbox".
 func (p *Program) Open(id string) (*app.Session, error) {
-	if err := p.Progress.Change(func(d *progress.Data) { d.Last = id }); err != nil {
-		return nil, err
-	}
+	// A write that fails is told at the home screen, not in the middle of a lesson.
+	_ = p.Progress.Change(func(d *progress.Data) { d.Last = id })
 	kind, name, _ := strings.Cut(id, "/")
 	switch kind {
 	case "lesson":
@@ -113,19 +113,8 @@ func (p *Program) lesson(id string) (*app.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	had := p.Progress.Get().Lessons[l.ID]
-	if had.Done {
-		had = progress.Lesson{}
-	}
-	return Lesson(l, p.NewShell, had, func(step int, answers map[string]string) {
-		// A write that fails is reported with the settings, not in the middle of an answer.
-		_ = p.Progress.Change(func(d *progress.Data) {
-			st := progress.Lesson{Step: step, Answers: map[string]string{}, Done: d.Lessons[l.ID].Done || step == len(l.Steps)-1}
-			for k, v := range answers {
-				st.Answers[k] = v
-			}
-			d.Lessons[l.ID] = st
-		})
+	return Lesson(l, p.NewShell, p.Progress.Get().Resume(l.ID), func(step int, answers map[string]string) {
+		_ = p.Progress.Reached(l.ID, step, len(l.Steps), answers)
 	})
 }
 
@@ -133,9 +122,7 @@ func (p *Program) drill(x exercises.Exercise) (*app.Session, error) {
 	n, _ := p.Progress.Get().Tries(x.ID)
 	seed := p.Seed + uint64(n)
 	return Drill(x, seed, p.NewShell, func(points int, truth stage.ID) {
-		_ = p.Progress.Change(func(d *progress.Data) {
-			d.Results = append(d.Results, progress.Result{Exercise: x.ID, Seed: seed, Stage: truth, Points: points, At: p.Wall()})
-		})
+		_ = p.Progress.Answered(progress.Result{Exercise: x.ID, Seed: seed, Stage: truth, Points: points, At: p.Wall()})
 	})
 }
 

@@ -1,12 +1,14 @@
 package session
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"podwalk/engine"
+	"podwalk/engine/kubectl"
 	"podwalk/engine/scenario"
 	"podwalk/engine/stage"
 	"podwalk/tui/app"
@@ -25,6 +27,11 @@ spec:
   - name: nginx
     image: nginx
 `
+
+func TestMain(m *testing.M) {
+	kubectl.ChildMain() // this program is its own kubectl
+	os.Exit(m.Run())
+}
 
 func sandbox(t testing.TB) *app.Session {
 	t.Helper()
@@ -119,7 +126,7 @@ func TestFirstActs(t *testing.T) {
 	}
 	d.Keys("1", "n")
 	s := d.Screen()
-	if !strings.Contains(s, "$ ") || !strings.Contains(s, "Type it in the terminal") {
+	if !strings.Contains(s, "$ ") || !strings.Contains(s, "Type it yourself") {
 		t.Fatalf("no terminal to type in\n%s", s)
 	}
 	d.Type("kubectl run nginx --image=nginx")
@@ -146,6 +153,33 @@ func TestFirstActs(t *testing.T) {
 	d.Keys("enter")
 	if s := d.Screen(); !strings.Contains(s, "The decision is saved") {
 		t.Fatalf("the lesson is not taken up where it was left\n%s", s)
+	}
+}
+
+// TestLessonSeesWhatTheLearnerDid: what he does of his own accord in a lesson is there for
+// his next command, and the lesson still waits for what it asks.
+func TestLessonSeesWhatTheLearnerDid(t *testing.T) {
+	p := program(t)
+	p.NewShell = func(t *engine.Timeline, namespace string) (engine.Shell, error) {
+		return kubectl.Over(t.Outside(), kubectl.Config{Namespace: namespace, Client: stage.Kubectl})
+	}
+	d := drive(t, p, "lesson/first-pod")
+	d.Keys("1", "n")
+	for _, line := range []string{"kubectl create configmap mine --from-literal=a=b", "kubectl get configmaps"} {
+		d.Type(line)
+		d.Keys("enter")
+	}
+	s := d.Screen()
+	if _, after, _ := strings.Cut(s, "get configmaps"); !strings.Contains(after, "mine") {
+		t.Fatalf("the second command does not see what the first did\n%s", s)
+	}
+	if !strings.Contains(s, "Type it yourself") {
+		t.Fatalf("the lesson no longer says what to do\n%s", s)
+	}
+	d.Type("kubectl run nginx --image=nginx")
+	d.Keys("enter", "n", "n")
+	if s := d.Screen(); !strings.Contains(s, "Where will the Pod go?") {
+		t.Fatalf("the lesson does not go on\n%s", s)
 	}
 }
 

@@ -21,6 +21,9 @@ var Runs = map[string]func() *Run{
 	"happy": Happy, "notag": NoTag, "noroom": NoRoom, "refused": Refused, "deployment": Deployment,
 }
 
+// Notice implements app.Program.
+func (p *Program) Notice(*i18n.Catalog) string { return "" }
+
 // Home implements app.Program.
 func (p *Program) Home(c *i18n.Catalog) ([]views.Entry, map[stage.Step]float64) {
 	return []views.Entry{
