@@ -138,6 +138,9 @@ func refOf(r wire.Request) trace.Ref {
 func (e *Engine) note(r wire.Request, a wire.Answer) {
 	if a.Err() != nil {
 		if a.Hop != 0 && !benign(r, a) {
+			if len(e.refused) == 0 {
+				e.log.Promote(a.Hop) // the verdict speaks of it
+			}
 			e.refused = append(e.refused, a.Hop)
 		}
 		return

@@ -7,12 +7,9 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"podwalk/engine"
-	"podwalk/engine/kube"
+	"podwalk/engine/kubectl"
 	"podwalk/engine/scenario"
-	"podwalk/engine/stage"
 	"podwalk/engine/trace"
 )
 
@@ -42,8 +39,8 @@ func (x Exercise) Variant(seed uint64) (Variant, error) {
 		}
 		v.Fault, v.Scenario = f, f.Scenario
 	}
-	if x.Workload != nil {
-		v.Scenario = *x.Workload
+	if w := x.workload(v.Fault.ID); w != nil {
+		v.Scenario = *w
 	}
 	fill := strings.NewReplacer("$NAME", v.Name, "$IMAGE", image, "$REPLICAS", fmt.Sprint(replicas))
 	var err error
@@ -56,6 +53,7 @@ func (x Exercise) Variant(seed uint64) (Variant, error) {
 			return v, err
 		}
 	}
+	v.Exercise.Prompt = filledText(x.Prompt, fill)
 	for _, line := range x.Show {
 		v.Show = append(v.Show, fill.Replace(line))
 	}
@@ -80,6 +78,14 @@ func filled(s scenario.Scenario, fill *strings.Replacer) (scenario.Scenario, err
 	return out, err
 }
 
+func filledText(t scenario.Text, fill *strings.Replacer) scenario.Text {
+	out := scenario.Text{}
+	for lang, words := range t {
+		out[lang] = fill.Replace(words)
+	}
+	return out
+}
+
 func refill(f *Fault, fill *strings.Replacer) error {
 	b, err := json.Marshal(*f)
 	if err != nil {
@@ -100,7 +106,9 @@ type Attempt struct {
 	Verdict engine.Verdict // of an identify exercise: the truth
 	Hints   int            // given so far
 	Looked  []string       // kubectl lines that the learner ran
-	Done    []string       // faults that the learner injected
+	Done    []string       // faults that the learner injected, and kubectl lines that change something
+
+	hops []trace.Hop // of an identify exercise: the story as the learner finds it
 }
 
 // Begin makes the variant's cluster; an identify exercise is broken and stands still when
@@ -139,126 +147,27 @@ func (a *Attempt) begin() error {
 	}
 	a.Verdict = a.Run.Settle(wait)
 	a.Run.Seek(a.Run.Len())
+	a.hops = a.Run.Hops()
 	return nil
 }
 
-// Score is what an answer is worth, and why.
-type Score struct {
-	Points int // 0 to 100
-	Right  stage.ID
-	// Refuted is what speaks against a wrong answer: the fault's own words, or, where it
-	// has none for this guess, empty; then Evidence alone decides.
-	Refuted scenario.Text
-	// Evidence is the hop that shows that the guessed stage was passed, Deciding the one
-	// that failed.
-	Evidence *trace.Hop
-	Deciding *trace.Hop
-}
-
-// Answer grades a guess in an identify exercise: 100 for the stage itself, part of it for
-// its step or a neighbour, less a tenth for each hint.
-func (a *Attempt) Answer(guess stage.ID) Score {
-	s := Score{Right: a.Verdict.Stage}
-	for i, h := range a.Run.Hops() {
-		if h.Seq == a.Verdict.Hop {
-			s.Deciding = &a.Run.Hops()[i]
-		}
-		if h.Stage == guess && h.Outcome == trace.OK && guess != s.Right {
-			s.Evidence = &a.Run.Hops()[i]
-		}
+// Kubectl runs a command line of the learner's. In an inject exercise only his last change
+// counts: what the API server refused before was a try.
+func (a *Attempt) Kubectl(line string) (engine.Output, error) {
+	if !kubectl.Changes(line) {
+		a.Looked = append(a.Looked, line)
+		return a.Run.Kubectl(line)
 	}
-	for _, w := range a.Variant.Fault.Wrong {
-		if w.Stage == guess {
-			s.Refuted = w.Refuted
-		}
+	a.Done = append(a.Done, line)
+	if a.Variant.Exercise.Kind == Inject {
+		a.Run.Here()
+		a.Run.Forgive()
 	}
-	s.Points = points(guess, s.Right) * (10 - min(a.Hints, 3)) / 10
-	return s
-}
-
-func points(guess, right stage.ID) int {
-	switch {
-	case guess == right:
-		return 100
-	case stage.StepOf(guess) == stage.StepOf(right):
-		return 50
-	case stage.Distance(guess, right) <= 2:
-		return 20
-	}
-	return 0
+	return a.Run.Kubectl(line)
 }
 
 // Inject injects a fault that the learner chose.
 func (a *Attempt) Inject(f Fault) error {
 	a.Done = append(a.Done, f.ID)
 	return f.Inject(a.Run)
-}
-
-// Grade looks at what has become of the run in an inject exercise: full points for the
-// stage and the symptom, half for the stage alone or its step.
-func (a *Attempt) Grade() Score {
-	t := a.Variant.Exercise.Target
-	a.Verdict = a.Run.Settle(a.Run.Deadline())
-	s := Score{Right: t.Stage}
-	for i, h := range a.Run.Hops() {
-		if h.Seq == a.Verdict.Hop {
-			s.Deciding = &a.Run.Hops()[i]
-		}
-	}
-	if a.Verdict.Ready {
-		return s
-	}
-	s.Points = points(a.Verdict.Stage, t.Stage)
-	if !a.symptom(*t) {
-		s.Points /= 2
-	}
-	s.Points = s.Points * (10 - min(a.Hints, 3)) / 10
-	return s
-}
-
-// symptom reports whether the story's Pod looks as the target says.
-func (a *Attempt) symptom(t Target) bool {
-	if t.Status == "" && !t.None {
-		return true
-	}
-	found, seen := false, false
-	_ = a.Run.Engine(func(e *engine.Engine) error {
-		ns := a.Run.Scenario.Namespace
-		if ns == "" {
-			ns = corev1.NamespaceDefault
-		}
-		for _, o := range e.List(kube.Pods, ns) {
-			pod := o.(*corev1.Pod)
-			if !strings.HasPrefix(pod.Name, a.Variant.Name) {
-				continue
-			}
-			seen = true
-			found = found || Status(pod) == t.Status || t.Status == "ImagePullBackOff" && Status(pod) == "ErrImagePull"
-		}
-		return nil
-	})
-	if t.None {
-		return !seen
-	}
-	return found
-}
-
-// Status is what kubectl prints in the STATUS column of a Pod.
-func Status(pod *corev1.Pod) string {
-	status := string(pod.Status.Phase)
-	if pod.Status.Reason != "" {
-		status = pod.Status.Reason
-	}
-	for _, c := range pod.Status.ContainerStatuses {
-		switch {
-		case c.State.Waiting != nil && c.State.Waiting.Reason != "":
-			status = c.State.Waiting.Reason
-		case c.State.Terminated != nil && c.State.Terminated.Reason != "":
-			status = c.State.Terminated.Reason
-		}
-	}
-	if pod.DeletionTimestamp != nil {
-		status = "Terminating"
-	}
-	return status
 }

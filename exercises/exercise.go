@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 
 	"podwalk/engine/scenario"
 	"podwalk/engine/stage"
@@ -35,6 +37,8 @@ type Exercise struct {
 	// Workload is the story: manifests or commands in which $NAME, $IMAGE, $REPLICAS and $NS
 	// stand for what the variant draws. Where empty, the drawn fault's own scenario is used.
 	Workload *scenario.Scenario `json:"workload,omitempty"`
+	// Workloads is instead of Workload where the faults need different stories.
+	Workloads []Workload `json:"workloads,omitempty"`
 	// Names, Images and Replicas are drawn from; empty ones keep the defaults.
 	Names    []string `json:"names,omitempty"`
 	Images   []string `json:"images,omitempty"`
@@ -54,6 +58,22 @@ type Exercise struct {
 	Hints  []scenario.Text `json:"hints"` // three, from vague to nearly there
 }
 
+// Workload is the story for some of an exercise's faults.
+type Workload struct {
+	Faults []string          `json:"faults"`
+	Story  scenario.Scenario `json:"story"`
+}
+
+// workload is the story for a fault, nil where the exercise has none for it.
+func (x Exercise) workload(fault string) *scenario.Scenario {
+	for i, w := range x.Workloads {
+		if slices.Contains(w.Faults, fault) {
+			return &x.Workloads[i].Story
+		}
+	}
+	return x.Workload
+}
+
 // Target is a verdict that shall come about.
 type Target struct {
 	Stage stage.ID `json:"stage"`
@@ -61,6 +81,11 @@ type Target struct {
 	// Pod must not exist.
 	Status string `json:"status,omitempty"`
 	None   bool   `json:"none,omitempty"`
+	// Restarts says whether a container must have been restarted; nil for either.
+	Restarts *bool `json:"restarts,omitempty"`
+	// Ended are the reasons with which a container may have ended last ("Error",
+	// "Completed"); empty for any, or none.
+	Ended []string `json:"ended,omitempty"`
 }
 
 // Stage is where an exercise belongs: its target, or the stage of the first fault that it
@@ -74,7 +99,12 @@ func (x Exercise) Stage() (stage.ID, error) {
 }
 
 // Exercises returns every exercise in order.
-func Exercises() ([]Exercise, error) { return LoadExercises(exerciseFiles) }
+func Exercises() ([]Exercise, error) {
+	all, err := loaded()
+	return slices.Clone(all), err
+}
+
+var loaded = sync.OnceValues(func() ([]Exercise, error) { return LoadExercises(exerciseFiles) })
 
 // IDs returns the exercises' ids, in their order.
 func IDs(all []Exercise) []string {
@@ -115,6 +145,13 @@ func (x Exercise) check(dir string) error {
 	case Identify:
 		if len(x.Faults) == 0 || len(x.Show) == 0 {
 			return fmt.Errorf("an identify exercise needs faults and show")
+		}
+		for _, w := range x.Workloads {
+			for _, id := range w.Faults {
+				if !slices.Contains(x.Faults, id) {
+					return fmt.Errorf("workloads: %q is none of its faults", id)
+				}
+			}
 		}
 	case Inject:
 		if x.Target == nil || len(x.Solution) == 0 || x.Workload == nil {

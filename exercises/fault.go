@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/yaml"
 
@@ -70,7 +72,12 @@ type WrongGuess struct {
 func (f Fault) Rewrites() bool { return f.Recreate || len(f.Pod) > 0 || len(f.Container) > 0 }
 
 // Faults returns every fault, ordered by stage and then by id.
-func Faults() ([]Fault, error) { return LoadFaults(faultFiles, "faults") }
+func Faults() ([]Fault, error) {
+	all, err := faults()
+	return slices.Clone(all), err
+}
+
+var faults = sync.OnceValues(func() ([]Fault, error) { return LoadFaults(faultFiles, "faults") })
 
 // FaultByID returns one fault. The error of an unknown id names those that are near.
 func FaultByID(id string) (Fault, error) {

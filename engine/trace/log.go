@@ -70,6 +70,27 @@ func (l *Log) Begin() {
 	l.back, l.hops, l.dropped = back, nil, 0
 }
 
+// Promote brings a background hop, and the background hops that led to it, into focus: a
+// client that only wanted to look was refused, and that is the story.
+func (l *Log) Promote(seq uint64) {
+	var come []Hop
+	for seq != 0 {
+		i := sort.Search(len(l.back), func(i int) bool { return l.back[i].Seq >= seq })
+		if i == len(l.back) || l.back[i].Seq != seq {
+			break
+		}
+		h := l.back[i]
+		l.back = append(l.back[:i:i], l.back[i+1:]...)
+		seq, h.Background = h.Cause, false
+		come = append(come, h)
+	}
+	if len(come) == 0 {
+		return
+	}
+	l.hops = append(l.hops[:len(l.hops):len(l.hops)], come...)
+	sort.SliceStable(l.hops, func(i, j int) bool { return l.hops[i].Seq < l.hops[j].Seq })
+}
+
 // Len returns the number of hops in focus.
 func (l *Log) Len() int { return len(l.hops) }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"podwalk/engine/kube"
 	"podwalk/engine/trace"
 )
 
@@ -81,84 +82,6 @@ func list[T Object](f *Frame, gvr schema.GroupVersionResource) []T {
 // ListOf is list for other packages.
 func ListOf[T Object](f *Frame, gvr schema.GroupVersionResource) []T { return list[T](f, gvr) }
 
-// Status returns what kubectl get prints in the STATUS column.
-func Status(p *corev1.Pod) string {
-	reason := string(p.Status.Phase)
-	if p.Status.Reason != "" {
-		reason = p.Status.Reason
-	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated {
-			reason = corev1.PodReasonSchedulingGated
-		}
-	}
-	if r, initializing := initStatus(p); initializing {
-		reason = r
-	} else {
-		reason = containerStatus(p, reason)
-	}
-	if p.DeletionTimestamp != nil {
-		if p.Status.Reason == "NodeLost" {
-			return "Unknown"
-		}
-		if p.Status.Phase != corev1.PodFailed && p.Status.Phase != corev1.PodSucceeded {
-			return "Terminating"
-		}
-	}
-	return reason
-}
-
-func initStatus(p *corev1.Pod) (string, bool) {
-	for i, c := range p.Status.InitContainerStatuses {
-		switch {
-		case c.State.Terminated != nil && c.State.Terminated.ExitCode == 0:
-			continue
-		case c.Started != nil && *c.Started && i < len(p.Spec.InitContainers) && p.Spec.InitContainers[i].RestartPolicy != nil:
-			continue
-		case c.State.Terminated != nil:
-			return "Init:" + terminated(c.State.Terminated), true
-		case c.State.Waiting != nil && c.State.Waiting.Reason != "" && c.State.Waiting.Reason != "PodInitializing":
-			return "Init:" + c.State.Waiting.Reason, true
-		}
-		return fmt.Sprintf("Init:%d/%d", i, len(p.Spec.InitContainers)), true
-	}
-	return "", false
-}
-
-func containerStatus(p *corev1.Pod, reason string) string {
-	running := false
-	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {
-		c := p.Status.ContainerStatuses[i]
-		switch {
-		case c.State.Waiting != nil && c.State.Waiting.Reason != "":
-			reason = c.State.Waiting.Reason
-		case c.State.Terminated != nil:
-			reason = terminated(c.State.Terminated)
-		case c.Ready && c.State.Running != nil:
-			running = true
-		}
-	}
-	if reason == "Completed" && running {
-		reason = "NotReady"
-		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-				reason = "Running"
-			}
-		}
-	}
-	return reason
-}
-
-func terminated(t *corev1.ContainerStateTerminated) string {
-	switch {
-	case t.Reason != "":
-		return t.Reason
-	case t.Signal != 0:
-		return fmt.Sprintf("Signal:%d", t.Signal)
-	}
-	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
-}
-
 // ReadyOf returns "1/2": containers ready of containers.
 func ReadyOf(p *corev1.Pod) string {
 	n := 0
@@ -187,7 +110,7 @@ func ContainerState(c corev1.ContainerStatus) (state, reason string) {
 	case c.State.Running != nil:
 		return "Running", ""
 	case c.State.Terminated != nil:
-		return "Terminated", terminated(c.State.Terminated)
+		return "Terminated", kube.Terminated(c.State.Terminated)
 	case c.State.Waiting != nil:
 		return "Waiting", c.State.Waiting.Reason
 	}
@@ -307,7 +230,7 @@ func change(h trace.Hop) (trace.Change, bool) {
 // summary is what kubectl get shows of an object's condition: a change of it matters.
 func summary(o runtime.Object) string {
 	if p, ok := o.(*corev1.Pod); ok {
-		return Status(p) + " " + ReadyOf(p) + " " + p.Spec.NodeName
+		return kube.PodStatus(p) + " " + ReadyOf(p) + " " + p.Spec.NodeName
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"podwalk/engine/kube"
 	"podwalk/engine/stage"
 	"podwalk/engine/trace"
 	"podwalk/tui/frame"
@@ -277,7 +278,7 @@ func drawPodsOf(r ui.Region, s *scene, node string) int {
 }
 
 func podState(p *corev1.Pod) frame.State {
-	switch st := frame.Status(p); {
+	switch st := kube.PodStatus(p); {
 	case p.Status.Phase == corev1.PodSucceeded:
 		return frame.Done
 	case p.Status.Phase == corev1.PodFailed:
@@ -295,7 +296,7 @@ func podState(p *corev1.Pod) frame.State {
 func drawPodLine(r ui.Region, s *scene, p *corev1.Pod, y int) {
 	g, st := mark(s.t, podState(p))
 	x := r.Text(0, y, g+" ", st)
-	status := frame.Status(p)
+	status := kube.PodStatus(p)
 	nw := max(min(r.W-x-text.Width(status)-1, text.Width(p.Name)), 4)
 	x = r.TextMax(x, y, nw, shortPod(p, nw), s.t.Text)
 	r.TextMax(x+1, y, r.W-x-1, status, s.t.Dim)
@@ -328,7 +329,7 @@ func drawPodBox(r ui.Region, s *scene, p *corev1.Pod, q ui.Rect) {
 		y++
 	}
 	x := in.Text(0, in.H-1, g+" ", st)
-	in.TextMax(x, in.H-1, in.W-x, frame.Status(p), st)
+	in.TextMax(x, in.H-1, in.W-x, kube.PodStatus(p), st)
 }
 
 func drawRegistryLine(r ui.Region, s *scene, b box) {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"podwalk/engine/kube"
 	"podwalk/engine/trace"
 	"podwalk/tui/frame"
 	"podwalk/tui/text"
@@ -128,7 +129,7 @@ func (d *tree) podsOf(depth int, owner string) {
 	}
 	for i, p := range mine {
 		_, st := mark(d.s.t, podState(p))
-		d.put(depth, i == len(mine)-1, p, "Pod", frame.ReadyOf(p)+" "+frame.Status(p), st)
+		d.put(depth, i == len(mine)-1, p, "Pod", frame.ReadyOf(p)+" "+kube.PodStatus(p), st)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"podwalk/engine/kernel"
+	"podwalk/engine/kube"
 	"podwalk/engine/trace"
 	"podwalk/tui/frame"
 	"podwalk/tui/text"
@@ -98,7 +99,7 @@ func statusText(p *corev1.Pod) string {
 	if p == nil {
 		return ""
 	}
-	return frame.ReadyOf(p) + "  " + frame.Status(p)
+	return frame.ReadyOf(p) + "  " + kube.PodStatus(p)
 }
 
 func containersText(f *frame.Frame, p *corev1.Pod) string {

@@ -1,9 +1,12 @@
 package session
 
 import (
+	"slices"
 	"strings"
 
+	"podwalk/engine/kubectl"
 	"podwalk/engine/stage"
+	"podwalk/engine/trace"
 	"podwalk/exercises"
 	"podwalk/tui/app"
 	"podwalk/tui/i18n"
@@ -42,11 +45,7 @@ func Drill(x exercises.Exercise, seed uint64, newShell NewShell, done func(point
 	d.tl = NewTimeline(a.Run, x.Kind == exercises.Identify)
 	s := base("exercise/"+x.ID, a.Run, d.tl, x.Title)
 	s.Exercise, s.Start = d, d.tl.Len()-1
-	looking := s.Kubectl
-	s.Kubectl = func(cursor int, line string) app.Result {
-		a.Looked = append(a.Looked, line)
-		return looking(cursor, line)
-	}
+	s.Kubectl = d.kubectl
 	if x.Kind == exercises.Identify {
 		s.Faults = nil
 		return s, nil
@@ -66,6 +65,17 @@ func Drill(x exercises.Exercise, seed uint64, newShell NewShell, done func(point
 		return d.tl, err
 	}
 	return s, nil
+}
+
+// kubectl runs a command of the learner's; what changes something may be the solution.
+func (d *drill) kubectl(cursor int, line string) app.Result {
+	res := run(d.a.Run, d.tl, cursor, line, d.a.Kubectl)
+	if d.a.Variant.Exercise.Kind == exercises.Inject && kubectl.Changes(line) {
+		d.tl.broken = true
+		d.grade()
+		d.tl.Sync()
+	}
+	return res
 }
 
 // Title implements views.Exercise.
@@ -96,34 +106,48 @@ func (d *drill) verdict(said stage.ID, s exercises.Score) views.Verdict {
 	}
 	f := d.a.Variant.Fault
 	for _, l := range i18n.Langs() {
-		var parts []string
-		if t := s.Refuted.In(string(l)); t != "" && !v.Right {
-			parts = append(parts, t)
+		lang, against := string(l), s.Refuted.In(string(l))
+		if against != "" && s.Evidence != nil {
+			against += "\n`" + d.line(s.Evidence) + "`"
 		}
-		if t := f.Look.In(string(l)); t != "" {
-			parts = append(parts, t)
-		}
-		if t := f.Remedy.In(string(l)); t != "" {
-			parts = append(parts, t)
-		}
-		v.Why[l] = strings.Join(parts, "\n\n")
+		v.Why[l] = paragraphs(against, s.Silent.In(lang), f.Look.In(lang), f.Remedy.In(lang))
 	}
-	if s.Deciding != nil {
-		v.Hop = d.tl.index(s.Deciding.Seq)
-		v.Evidence = s.Deciding.Message
-		if v.Evidence == "" {
-			v.Evidence = s.Deciding.Reason
-		}
-	}
+	d.decide(&v, s)
 	return v
 }
 
-// grade looks at the run after a fault of the learner's.
+// decide says which hop decides, and in which words.
+func (d *drill) decide(v *views.Verdict, s exercises.Score) {
+	if s.Deciding == nil {
+		return
+	}
+	v.Hop = d.tl.index(s.Deciding.Seq)
+	v.Evidence = s.Deciding.Message
+	if v.Evidence == "" {
+		v.Evidence = d.line(s.Deciding)
+	}
+}
+
+// line is a hop in one line without columns.
+func (d *drill) line(h *trace.Hop) string {
+	return strings.Join(strings.Fields(h.Line(d.a.Run.Origin())), " ")
+}
+
+func paragraphs(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "\n\n")
+}
+
+// grade looks at the run after a fault or a command of the learner's. A run that is well
+// is on its way: nothing is said about it.
 func (d *drill) grade() {
 	s := d.a.Grade()
-	v := d.verdict(d.a.Verdict.Stage, s)
-	v.Right, v.Truth = s.Points > 60, d.a.Verdict.Stage
-	v.Why = map[i18n.Lang]string{}
+	if d.a.Verdict.Ready {
+		d.result = nil
+		return
+	}
+	v := views.Verdict{Right: s.Points > 0 && s.Right == d.a.Verdict.Stage && s.Symptom, Truth: d.a.Verdict.Stage, Hop: -1, Why: map[i18n.Lang]string{}}
+	d.tl.Sync()
+	d.decide(&v, s)
 	d.result = &v
 	if v.Right && d.done != nil {
 		d.done(s.Points, s.Right)

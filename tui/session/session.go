@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"podwalk/engine"
+	"podwalk/engine/kubectl"
 	"podwalk/engine/scenario"
 	"podwalk/engine/stage"
 	"podwalk/exercises"
@@ -38,7 +39,7 @@ func base(id string, r *engine.Run, t *Timeline, title scenario.Text) *app.Sessi
 			t.Sync()
 			return t, err
 		},
-		Kubectl: func(cursor int, line string) app.Result { return run(r, t, cursor, line) },
+		Kubectl: func(cursor int, line string) app.Result { return run(r, t, cursor, line, r.Kubectl) },
 		Complete: func(cursor int, line string) []string {
 			return complete(view{r.Seek(cursor + 1)}, line)
 		},
@@ -72,9 +73,9 @@ func palette(l i18n.Lang) []views.FaultItem {
 
 // run runs a command line at the cursor. Looking leaves the story where it is; what
 // changes the cluster leads to the first hop that it caused.
-func run(r *engine.Run, t *Timeline, cursor int, line string) app.Result {
+func run(r *engine.Run, t *Timeline, cursor int, line string, do func(line string) (engine.Output, error)) app.Result {
 	r.Seek(cursor + 1)
-	out, err := r.Kubectl(line)
+	out, err := do(line)
 	t.Sync()
 	res := app.Result{Output: out.Stdout, Failed: out.Code != 0, Timeline: t, Hop: -1}
 	if s := strings.TrimRight(out.Stderr, "\n"); s != "" {
@@ -87,23 +88,8 @@ func run(r *engine.Run, t *Timeline, cursor int, line string) app.Result {
 	if err != nil {
 		res.Output, res.Failed = err.Error(), true
 	}
-	if t.Len() > cursor+1 && changes(line) {
+	if t.Len() > cursor+1 && kubectl.Changes(line) {
 		res.Hop = cursor + 1
 	}
 	return res
-}
-
-// changes reports whether a command asks for a change: only then the cursor goes where
-// its request went.
-func changes(line string) bool {
-	for _, w := range strings.Fields(line) {
-		switch w {
-		case "kubectl", "k":
-			continue
-		case "run", "create", "apply", "delete", "expose", "scale", "edit", "patch", "replace", "label", "annotate", "set", "taint", "cordon", "uncordon", "drain", "rollout", "autoscale":
-			return true
-		}
-		return false
-	}
-	return false
 }
