@@ -304,8 +304,7 @@ func (t *Timeline) cut() {
 // FirstDifference returns the index of the first hop at which two stories part, or -1.
 func FirstDifference(a, b []trace.Hop) int {
 	for i := range min(len(a), len(b)) {
-		x, y := a[i], b[i]
-		if x.Stage != y.Stage || x.Object != y.Object || x.Outcome != y.Outcome || x.Reason != y.Reason || x.Message != y.Message || x.From != y.From || x.To != y.To {
+		if !a[i].Like(b[i]) {
 			return i
 		}
 	}

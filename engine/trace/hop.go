@@ -65,5 +65,11 @@ type Hop struct {
 // Step returns the badge of the hop's stage.
 func (h Hop) Step() stage.Step { return stage.StepOf(h.Stage) }
 
+// Like reports whether two hops of different runs tell the same, whenever they happened.
+func (h Hop) Like(o Hop) bool {
+	return h.Stage == o.Stage && h.Object == o.Object && h.Outcome == o.Outcome && h.Reason == o.Reason &&
+		h.Message == o.Message && h.From == o.From && h.To == o.To
+}
+
 // Bad reports whether the hop refused or broke something.
 func (h Hop) Bad() bool { return h.Outcome == Denied || h.Outcome == Failed }

@@ -57,6 +57,8 @@ var scenes = []struct {
 	{"pull", "notag", []string{"G", "p"}},
 	{"object", "notag", []string{"G", "tab"}},
 	{"events", "notag", []string{"G", "tab", "tab"}},
+	{"compare", "notag", []string{"G", "c"}},
+	{"metaphor", "happy", []string{"]", "]", "]", "]", "]", "m"}},
 	{"why", "noroom", []string{"G", "w"}},
 	{"kubectl", "happy", []string{"G", "k", "k", "space", "get", "enter"}},
 	{"fault", "happy", []string{"n", "f", "im"}},

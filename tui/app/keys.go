@@ -32,7 +32,7 @@ func (b Binding) Is(key string) bool {
 // from it.
 type KeyMap struct {
 	Play, Next, Back, HopNext, HopBack, StepNext, StepPrev, Home, End, Faster, Slower Binding
-	Zoom, Tab, TabBack, Up, Down, Why                                                 Binding
+	Zoom, Tab, TabBack, Up, Down, Why, Compare                                        Binding
 	Fault, Kubectl, Choose                                                            Binding
 	Lang, Metaphor, Mouse, Help, Escape, Quit                                         Binding
 }
@@ -56,6 +56,7 @@ var Keys = KeyMap{
 	Up:       Binding{[]string{"up"}, "↑", "up"},
 	Down:     Binding{[]string{"down"}, "↓", "down"},
 	Why:      Binding{[]string{"w"}, "w", "why"},
+	Compare:  Binding{[]string{"c"}, "c", "compare"},
 	Fault:    Binding{[]string{"f"}, "f", "fault"},
 	Kubectl:  Binding{[]string{"k"}, "k", "kubectl"},
 	Choose:   Binding{[]string{"enter"}, "enter", "choose"},
@@ -76,7 +77,7 @@ func (k KeyMap) groups() []group {
 	return []group{
 		{"movement", []Binding{k.Play, k.Next, k.Back, k.HopNext, k.HopBack, k.StepNext, k.StepPrev, k.Home, k.End, k.Faster, k.Slower}},
 		{"acting", []Binding{k.Fault, k.Kubectl, k.Choose}},
-		{"looking", []Binding{k.Zoom, k.Tab, k.TabBack, k.Up, k.Down, k.Why}},
+		{"looking", []Binding{k.Zoom, k.Tab, k.TabBack, k.Up, k.Down, k.Why, k.Compare}},
 		{"program", []Binding{k.Lang, k.Metaphor, k.Mouse, k.Help, k.Escape, k.Quit}},
 	}
 }

@@ -41,6 +41,8 @@ func (m *Model) playerKey(k string) tea.Cmd {
 		m.scroll = min(m.scroll+8, max(m.rows, 0))
 	case Keys.Why.Is(k):
 		m.toggleTab(views.TabWhy)
+	case Keys.Compare.Is(k):
+		m.toggleTab(views.TabCompare)
 	case Keys.Kubectl.Is(k) && m.sess.Kubectl != nil:
 		m.show(views.TabKubectl)
 		m.typing = true

@@ -58,6 +58,7 @@ type Frame struct {
 	Skipped  time.Duration
 	Cat      *i18n.Catalog
 	Metaphor bool
+	Twin     []trace.Hop // the run that this one parted from, all of it that is known
 }
 
 // Hop returns the hop at the cursor, and false before the first one.

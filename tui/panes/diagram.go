@@ -186,7 +186,28 @@ func (s *scene) box(b box) {
 	}
 }
 
+// title is a box's name; in the metaphor, with its part in that.
 func (s *scene) title(b box) string {
+	real := s.realTitle(b)
+	if !s.f.Metaphor {
+		return real
+	}
+	kind := real
+	switch {
+	case b.node != "" || b.spec.Title == "focusnode":
+		kind = "node"
+	case b.spec.Component == "pod" || b.spec.Component == "kubectl":
+		kind = b.spec.Component
+	}
+	key := "metaphor." + kind + ".name"
+	if !s.f.Cat.Has(key) {
+		return real
+	}
+	part := s.f.Cat.T(key)
+	return text.First(b.q.W-5, real+" · "+part, part, real)
+}
+
+func (s *scene) realTitle(b box) string {
 	switch {
 	case b.node != "":
 		return b.node

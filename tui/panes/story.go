@@ -41,11 +41,31 @@ func Story(r ui.Region, t *theme, f *frame.Frame, p *frame.Passage, choice int) 
 		r.TextMax(0, y, r.W, t.Glyph.Waiting+" "+f.Cat.T("hop.wait", "t", Duration(f.Skipped)), t.Wait)
 		y++
 	}
+	y = metaphor(r, t, f, y, h)
 	y = said(r, t, f, y, h)
 	if h.Bad() || h.Outcome == trace.Retry {
 		y = paragraphs(r, t, y+1, f.Cat.Trouble(h.Stage))
 	}
 	return detail(r, t, f, y+1, h)
+}
+
+// metaphor tells what the component at work would be in the picture, and where the picture
+// misleads.
+func metaphor(r ui.Region, t *theme, f *frame.Frame, y int, h trace.Hop) int {
+	if !f.Metaphor {
+		return y
+	}
+	kind, _ := h.To.Split()
+	if kind == "" || !f.Cat.Has("metaphor."+string(kind)+".name") {
+		kind, _ = h.From.Split()
+	}
+	key := "metaphor." + string(kind)
+	if !f.Cat.Has(key + ".name") {
+		return y
+	}
+	y = r.Rich(0, y+1, r.W, f.Cat.T("metaphor.title")+": **"+string(kind)+" · "+f.Cat.T(key+".name")+"**", t.Dim, t.Strong, t.Code)
+	y = paragraphs(r, t, y, f.Cat.T(key+".text"))
+	return r.Rich(0, y, r.W, f.Cat.T("metaphor.breaks")+": "+f.Cat.T(key+".limit"), t.Dim, t.Dim, t.Code)
 }
 
 // StoryTitle draws the step's badge and what the hop is called, in one row.

@@ -34,6 +34,8 @@ type Timeline interface {
 	RunMore() (more bool, err error)
 	// Branch names the branch that is looked at, "" for the first run.
 	Branch() string
+	// Twin returns the hops of the run that this branch parted from, nil for none.
+	Twin() []trace.Hop
 	// Origin returns when the story began.
 	Origin() kernel.Time
 	// Focus returns the Pod that is followed.
@@ -419,7 +421,7 @@ func (p *Player) Frame() *frame.Frame {
 	f := &frame.Frame{
 		Version: p.version, Hops: hops, Total: p.tl.Len(), More: p.more, Branch: p.tl.Branch(), Origin: p.tl.Origin(),
 		View: p.views[1], Before: p.views[0], Pod: p.focus(hops), Progress: p.motion,
-		Skipped: p.skipped, Cat: p.cat, Metaphor: p.metaphor,
+		Skipped: p.skipped, Cat: p.cat, Metaphor: p.metaphor, Twin: p.tl.Twin(),
 	}
 	if p.pod != nil {
 		f.Pod = *p.pod

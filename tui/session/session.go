@@ -33,9 +33,9 @@ func base(id string, r *engine.Run, t *Timeline, title scenario.Text) *app.Sessi
 			if err != nil {
 				return t, err
 			}
+			t.breaks()
 			t.goTo(f, cursor)
 			err = f.Inject(r)
-			t.broken = true
 			t.Sync()
 			return t, err
 		},

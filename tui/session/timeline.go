@@ -32,6 +32,7 @@ type Timeline struct {
 	idle   bool          // the run is not to go on by itself
 	branch int           // shown from the first fault on
 	broken bool
+	twin   []trace.Hop // the run as it was before it was broken
 }
 
 // NewTimeline returns the player's view of a run. A guided run does not go on by itself:
@@ -92,6 +93,25 @@ func (t *Timeline) Branch() string {
 		return ""
 	}
 	return fmt.Sprint(t.branch)
+}
+
+// Twin implements player.Timeline: the run as it was before the first fault; where nothing
+// is broken, the branch that was left last.
+func (t *Timeline) Twin() []trace.Hop {
+	if t.twin != nil {
+		return t.twin
+	}
+	if _, past := t.run.Branch(); len(past) > 0 {
+		return past[len(past)-1].Hops
+	}
+	return nil
+}
+
+// breaks remembers the run as it is: a fault is about to come in.
+func (t *Timeline) breaks() {
+	if !t.broken {
+		t.broken, t.twin = true, t.run.Hops()
+	}
 }
 
 // Origin implements player.Timeline.

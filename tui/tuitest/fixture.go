@@ -27,6 +27,7 @@ type Run struct {
 	shown  int // hops known so far
 	chunk  int // hops that RunMore adds
 	branch string
+	twin   []trace.Hop
 	focus  trace.Ref
 }
 
@@ -52,6 +53,11 @@ func (r *Run) RunMore() (bool, error) {
 
 // Branch implements player.Timeline.
 func (r *Run) Branch() string { return r.branch }
+
+// Twin implements player.Timeline.
+func (r *Run) Twin() []trace.Hop {
+	return r.twin
+}
 
 // Origin implements player.Timeline.
 func (r *Run) Origin() kernel.Time { return 0 }

@@ -159,6 +159,7 @@ func Happy() *Run {
 // NoTag is a run that ends in ImagePullBackOff.
 func NoTag() *Run {
 	b := newBuilder("nginx")
+	b.run.twin = Happy().hops
 	b.gates()
 	b.queued()
 	b.scheduled()

@@ -21,10 +21,11 @@ const (
 	TabRequest
 	TabGrid
 	TabHops
+	TabCompare
 	tabs
 )
 
-var tabKeys = [tabs]string{"story", "object", "events", "kubectl", "why", "request", "grid", "hops"}
+var tabKeys = [tabs]string{"story", "object", "events", "kubectl", "why", "request", "grid", "hops", "compare"}
 
 // TabNamed returns the tab of a name, as lessons write it.
 func TabNamed(name string) (int, bool) {
@@ -238,6 +239,8 @@ func (p *Player) tab(r ui.Region, t *theme.Theme, h int) int {
 		return h
 	case TabWhy:
 		return panes.Why(r, t, p.Frame)
+	case TabCompare:
+		return panes.Compare(r, t, p.Frame)
 	case TabHops:
 		return panes.Hops(r.Sub(0, 0, r.W, h), t, p.Frame)
 	}
