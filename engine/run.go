@@ -360,7 +360,7 @@ func (m Mistake) inManifest(data []byte) ([]byte, error) {
 		js := d.JSON
 		if d.Kind == "Pod" || d.Kind == "Deployment" {
 			if js, err = m.inDocument(d); err != nil {
-				return nil, fmt.Errorf("document %d: %w", d.Index, err)
+				return nil, fmt.Errorf("%s: %w", d.Where(), err)
 			}
 		}
 		out.WriteString("---\n")

@@ -61,7 +61,7 @@ func (e *Engine) ApplyManifest(data []byte, namespace string) error {
 		gvk := schema.FromAPIVersionAndKind(d.APIVersion, d.Kind)
 		k, ok := kube.ByKind(gvk)
 		if !ok {
-			return fmt.Errorf("document %d: no matches for kind %q in version %q", d.Index, d.Kind, d.APIVersion)
+			return noMatches(d)
 		}
 		ns := inNamespace(k, d.Namespace, namespace)
 		e.Do(wire.Request{
@@ -84,17 +84,21 @@ func CheckManifest(data []byte) error {
 	for _, d := range docs {
 		k, ok := kube.ByKind(schema.FromAPIVersionAndKind(d.APIVersion, d.Kind))
 		if !ok {
-			return fmt.Errorf("document %d: no matches for kind %q in version %q", d.Index, d.Kind, d.APIVersion)
+			return noMatches(d)
 		}
 		strict, err := json.UnmarshalStrict(d.JSON, k.New(), json.DisallowUnknownFields)
-		if err != nil {
-			return fmt.Errorf("document %d (%s %s): %w", d.Index, d.Kind, d.Name, err)
+		if err == nil {
+			err = errors.Join(strict...)
 		}
-		if len(strict) > 0 {
-			return fmt.Errorf("document %d (%s %s): %w", d.Index, d.Kind, d.Name, errors.Join(strict...))
+		if err != nil {
+			return fmt.Errorf("%s (%s %s): %w", d.Where(), d.Kind, d.Name, scenario.Plainly(err))
 		}
 	}
 	return nil
+}
+
+func noMatches(d scenario.Document) error {
+	return fmt.Errorf("%s: no matches for kind %q in version %q; there is no such kind in this cluster, check the spelling of both", d.Where(), d.Kind, d.APIVersion)
 }
 
 // path is the URL path of a request, as it stands in kubectl -v=8.

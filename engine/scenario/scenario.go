@@ -4,10 +4,8 @@
 package scenario
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -171,111 +169,4 @@ func (st Step) fields() int {
 		}
 	}
 	return n
-}
-
-// Document is one document of a manifest file.
-type Document struct {
-	Index int // 1, 2, 3 …
-	JSON  []byte
-	Kind  string
-	Name  string
-	// Namespace as written, "" where it is not.
-	Namespace string
-	// APIVersion as written.
-	APIVersion string
-}
-
-// manifestMax bounds a manifest file: a real API server refuses requests over 3 MiB.
-const manifestMax = 3 << 20
-
-// Documents splits a manifest file into its documents and checks that each one is an
-// object with apiVersion and kind. Errors name the document.
-func Documents(data []byte) ([]Document, error) {
-	if len(data) > manifestMax {
-		return nil, fmt.Errorf("the manifest is %d bytes long; the API server takes at most %d", len(data), manifestMax)
-	}
-	if bytes.IndexByte(data, 0) >= 0 {
-		return nil, fmt.Errorf("this is a binary file, not a YAML or JSON manifest")
-	}
-	var out []Document
-	r := newYAMLReader(data)
-	for i := 1; ; i++ {
-		raw, err := r.Read()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i, err)
-		}
-		doc, err := document(raw)
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i, err)
-		}
-		if doc == nil {
-			i--
-			continue
-		}
-		doc.Index = i
-		items, err := doc.items()
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i, err)
-		}
-		out = append(out, items...)
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("there is no object in it: a manifest needs apiVersion, kind and metadata.name")
-	}
-	return out, nil
-}
-
-// items takes a List apart; any other document is one item. They keep the document's
-// number.
-func (d Document) items() ([]Document, error) {
-	if d.Kind != "List" || d.APIVersion != "v1" {
-		return []Document{d}, nil
-	}
-	var list struct {
-		Items []json.RawMessage `json:"items"`
-	}
-	if err := json.Unmarshal(d.JSON, &list); err != nil {
-		return nil, err
-	}
-	var out []Document
-	for n, raw := range list.Items {
-		item, err := document(raw)
-		if err != nil {
-			return nil, fmt.Errorf("items[%d]: %w", n, err)
-		}
-		if item == nil {
-			return nil, fmt.Errorf("items[%d] is empty", n)
-		}
-		item.Index = d.Index
-		out = append(out, *item)
-	}
-	return out, nil
-}
-
-func document(raw []byte) (*Document, error) {
-	js, err := yaml.YAMLToJSON(raw)
-	if err != nil {
-		return nil, err
-	}
-	if s := bytes.TrimSpace(js); len(s) == 0 || string(s) == "null" {
-		return nil, nil
-	}
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Metadata   struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-	}
-	if err := json.Unmarshal(js, &head); err != nil {
-		return nil, fmt.Errorf("this is not a Kubernetes object: %w", err)
-	}
-	if head.Kind == "" || head.APIVersion == "" {
-		return nil, fmt.Errorf("apiVersion or kind is missing")
-	}
-	return &Document{JSON: js, Kind: head.Kind, Name: head.Metadata.Name, Namespace: head.Metadata.Namespace, APIVersion: head.APIVersion}, nil
 }
