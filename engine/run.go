@@ -110,6 +110,22 @@ func (r *Run) Kubectl(line string) (Output, error) {
 	return r.kubectl(line)
 }
 
+// KubectlAside runs a command line at the cursor that only looks: what is refused to it is
+// not what the run is judged by.
+func (r *Run) KubectlAside(line string) (Output, error) {
+	var refused []uint64
+	_ = r.Engine(func(e *Engine) error {
+		refused = e.refused
+		return nil
+	})
+	out, err := r.Kubectl(line)
+	_ = r.Engine(func(e *Engine) error {
+		e.refused = refused
+		return nil
+	})
+	return out, err
+}
+
 func (r *Run) kubectl(line string) (Output, error) {
 	if r.shell == nil {
 		return Output{}, fmt.Errorf("this run has no kubectl")

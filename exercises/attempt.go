@@ -23,6 +23,7 @@ type Variant struct {
 	Fault    Fault // of an identify exercise
 	Scenario scenario.Scenario
 	Show     []string
+	Ways     [][]string // of an inject exercise: commands that solve it
 	Name     string
 }
 
@@ -56,6 +57,13 @@ func (x Exercise) Variant(seed uint64) (Variant, error) {
 	v.Exercise.Prompt = filledText(x.Prompt, fill)
 	for _, line := range x.Show {
 		v.Show = append(v.Show, fill.Replace(line))
+	}
+	for _, way := range x.Ways {
+		var lines []string
+		for _, line := range way {
+			lines = append(lines, fill.Replace(line))
+		}
+		v.Ways = append(v.Ways, lines)
 	}
 	return v, nil
 }
@@ -156,7 +164,7 @@ func (a *Attempt) begin() error {
 func (a *Attempt) Kubectl(line string) (engine.Output, error) {
 	if !kubectl.Changes(line) {
 		a.Looked = append(a.Looked, line)
-		return a.Run.Kubectl(line)
+		return a.Run.KubectlAside(line)
 	}
 	a.Done = append(a.Done, line)
 	if a.Variant.Exercise.Kind == Inject {

@@ -50,8 +50,12 @@ type Exercise struct {
 
 	// Target is what an inject exercise asks for.
 	Target *Target `json:"target,omitempty"`
-	// Solution are faults that solve an inject exercise: proof that it can be done.
-	Solution []string `json:"solution,omitempty"`
+	// Solution are faults each of which solves an inject exercise, Ways kubectl commands that
+	// do: proof that it can be done, and in more than one way. Near are faults that do
+	// something like it, and must score less.
+	Solution []string   `json:"solution,omitempty"`
+	Ways     [][]string `json:"ways,omitempty"`
+	Near     []string   `json:"near,omitempty"`
 
 	Title  scenario.Text   `json:"title"`
 	Prompt scenario.Text   `json:"prompt"`
@@ -154,8 +158,8 @@ func (x Exercise) check(dir string) error {
 			}
 		}
 	case Inject:
-		if x.Target == nil || len(x.Solution) == 0 || x.Workload == nil {
-			return fmt.Errorf("an inject exercise needs a workload, a target and a solution")
+		if x.Target == nil || len(x.Solution) == 0 || len(x.Ways) == 0 || len(x.Near) == 0 || x.Workload == nil {
+			return fmt.Errorf("an inject exercise needs a workload, a target, a solution, ways and near")
 		}
 		if _, ok := stage.Get(x.Target.Stage); !ok {
 			return fmt.Errorf("there is no stage %q", x.Target.Stage)

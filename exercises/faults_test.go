@@ -38,6 +38,7 @@ func TestFaults(t *testing.T) {
 	}
 	for _, f := range all {
 		t.Run(f.ID, func(t *testing.T) {
+			t.Parallel()
 			healthy, err := exercises.PlayWith(start(t, f), nil)
 			if err != nil {
 				t.Fatal(err)

@@ -1,6 +1,7 @@
 package exercises
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"strings"
@@ -35,9 +36,10 @@ const (
 var rulesFile []byte
 
 // rules are the general words, by rule; silent are those for a run in which nothing failed
-// and nothing happened.
+// and nothing happened, symptom those for one that fails at the right stage in a wrong way.
 var rules = sync.OnceValues(func() (r struct {
 	Silent  scenario.Text          `json:"silent"`
+	Symptom scenario.Text          `json:"symptom"`
 	Refuted map[Rule]scenario.Text `json:"refuted"`
 }, err error) {
 	err = yaml.UnmarshalStrict(rulesFile, &r)
@@ -58,9 +60,13 @@ type Score struct {
 	Deciding *trace.Hop
 	Silent   scenario.Text
 	// Status is what kubectl shows of the Pod in an inject exercise, "" where there is none;
-	// Symptom says whether that is what was asked for.
+	// Symptom says whether that is what was asked for, Amiss, where only that is wrong, that it
+	// is not.
 	Status  string
 	Symptom bool
+	Amiss   scenario.Text
+	// Solved says that an inject exercise is done, with hints or without.
+	Solved bool
 }
 
 // Answer grades a guess in an identify exercise: 100 for the stage itself, part of it for
@@ -176,8 +182,13 @@ func (a *Attempt) Grade() Score {
 	}
 	s.Symptom = t.met(pods)
 	s.Points = points(a.Verdict.Stage, t.Stage)
+	s.Solved = s.Symptom && a.Verdict.Stage == t.Stage
 	if !s.Symptom {
 		s.Points /= 2
+		if a.Verdict.Stage == t.Stage {
+			r, _ := rules()
+			s.Amiss = filledText(r.Symptom, strings.NewReplacer("{status}", cmp.Or(s.Status, "-")))
+		}
 	}
 	s.Points = s.Points * (10 - min(a.Hints, 3)) / 10
 	return s

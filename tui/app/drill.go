@@ -61,10 +61,13 @@ func (m *Model) injectPassage() *frame.Passage {
 	p := &frame.Passage{Title: m.cat.T("inject.title"), Text: ex.Task(m.set.Lang) + "\n\n" + m.cat.T("inject.choose")}
 	if v, done := ex.Check(); done {
 		word := m.cat.T("inject.other", "stage", m.cat.Stage(v.Truth))
-		if v.Right {
+		switch why := v.Why[m.set.Lang]; {
+		case v.Right:
 			word = m.cat.T("inject.done")
+		case why != "":
+			word = why
 		}
-		p.Text = "**" + word + "**\n\n" + v.Why[m.set.Lang] + "\n\n" + ex.Task(m.set.Lang)
+		p.Text = "**" + word + "**\n\n" + ex.Task(m.set.Lang)
 	}
 	return p
 }

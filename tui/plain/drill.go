@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"podwalk/engine/kubectl"
 	"podwalk/engine/stage"
 	"podwalk/exercises"
 )
@@ -32,8 +33,9 @@ func (t *Tutor) Drill(a *exercises.Attempt, keep Keep) (again bool, err error) {
 	return again, nil
 }
 
-// pick asks for one of n; hints and kubectl on the way.
-func (t *Tutor) pick(a *exercises.Attempt, n int, prompt string) (int, bool) {
+// pick asks for one of n; hints and kubectl on the way. It ends with 0 when a command of
+// the learner's was what was asked for.
+func (t *Tutor) pick(a *exercises.Attempt, n int, prompt string, done func(line string) bool) (int, bool) {
 	for {
 		line, ok := t.ask(prompt)
 		switch {
@@ -42,8 +44,10 @@ func (t *Tutor) pick(a *exercises.Attempt, n int, prompt string) (int, bool) {
 		case line == "h":
 			t.hint(a)
 		case isKubectl(line):
-			a.Looked = append(a.Looked, line)
-			t.kubectl(a.Run, a.Run.Len(), line)
+			t.printed(a.Kubectl(line))
+			if done(line) {
+				return 0, true
+			}
 		default:
 			if i, err := strconv.Atoi(line); err == nil && i >= 1 && i <= n {
 				return i, true
@@ -71,7 +75,7 @@ func (t *Tutor) identify(a *exercises.Attempt, keep Keep) bool {
 			t.say(fmt.Sprintf("%d. %s %s", len(choices), s.Step, t.words.Stage(s.ID)))
 		}
 	}
-	n, ok := t.pick(a, len(choices), t.words.T("plain.which"))
+	n, ok := t.pick(a, len(choices), t.words.T("plain.which"), func(string) bool { return false })
 	if !ok {
 		return false
 	}
@@ -83,15 +87,17 @@ func (t *Tutor) identify(a *exercises.Attempt, keep Keep) bool {
 		t.say(t.words.T("plain.right"))
 	} else {
 		t.say(t.words.T("plain.wrong"))
-		if why := s.Refuted.In(lang); why != "" {
-			t.prose(why)
-		} else if s.Evidence != nil {
+		t.prose(s.Refuted.In(lang))
+		if s.Evidence != nil {
 			t.say(s.Evidence.Line(a.Run.Origin()))
 		}
 	}
 	t.say(t.words.T("plain.truth", "stage", t.words.Stage(s.Right)))
 	if s.Deciding != nil {
 		t.say(s.Deciding.Line(a.Run.Origin()))
+	}
+	if len(s.Silent) > 0 {
+		t.prose(s.Silent.In(lang))
 	}
 	t.prose(a.Variant.Fault.Look.In(lang))
 	t.prose(a.Variant.Fault.Remedy.In(lang))
@@ -107,17 +113,21 @@ func (t *Tutor) inject(a *exercises.Attempt, keep Keep) (bool, error) {
 	for i, f := range all {
 		t.say(fmt.Sprintf("%d. %s %s", i+1, stage.StepOf(f.Stage), f.Title.In(string(t.words.Lang))))
 	}
-	n, ok := t.pick(a, len(all), t.words.T("plain.inject"))
+	n, ok := t.pick(a, len(all), t.words.T("plain.inject"), func(line string) bool { return t.broke(a, line) })
 	if !ok {
 		return false, nil
 	}
-	if err := a.Inject(all[n-1]); err != nil {
-		return false, err
+	if n > 0 {
+		if err := a.Inject(all[n-1]); err != nil {
+			return false, err
+		}
 	}
 	s := a.Grade()
 	keep.result(s)
-	t.hops(a.Run, max(0, a.Run.Len()-8), a.Run.Len())
-	if s.Points == 100 {
+	if s.Deciding == nil { // it did no harm
+		t.hops(a.Run, max(0, a.Run.Len()-8), a.Run.Len())
+	}
+	if s.Solved {
 		t.say(t.words.T("plain.right"))
 	} else {
 		t.say(t.words.T("plain.wrong"))
@@ -125,8 +135,32 @@ func (t *Tutor) inject(a *exercises.Attempt, keep Keep) (bool, error) {
 	if !a.Verdict.Ready {
 		t.say(t.words.T("plain.truth", "stage", t.words.Stage(a.Verdict.Stage)))
 	}
+	if s.Deciding != nil {
+		t.say(s.Deciding.Line(a.Run.Origin()))
+	}
+	if len(s.Amiss) > 0 {
+		t.prose(s.Amiss.In(string(t.words.Lang)))
+	}
 	t.say(t.words.T("plain.points", "n", s.Points))
 	return true, nil
+}
+
+// broke looks at what a command of the learner's has brought about, and reports whether it
+// is what the exercise asks for.
+func (t *Tutor) broke(a *exercises.Attempt, line string) bool {
+	if !kubectl.Changes(line) {
+		return false
+	}
+	s := a.Grade()
+	switch {
+	case s.Solved:
+		return true
+	case len(s.Amiss) > 0:
+		t.prose(s.Amiss.In(string(t.words.Lang)))
+	case !a.Verdict.Ready:
+		t.say(t.words.T("plain.now", "stage", t.words.Stage(a.Verdict.Stage)))
+	}
+	return false
 }
 
 func (k Keep) result(s exercises.Score) {

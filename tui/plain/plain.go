@@ -227,18 +227,21 @@ func (t *Tutor) kubectl(run *engine.Run, at int, line string) int {
 	run.Seek(at)
 	branch, _ := run.Branch()
 	known := run.Len()
-	out, err := run.Kubectl(line)
+	t.printed(run.Kubectl(line))
+	if now, _ := run.Branch(); now != branch || at == known {
+		return run.Len()
+	}
+	return at
+}
+
+// printed shows what a command printed.
+func (t *Tutor) printed(out engine.Output, err error) {
 	if err != nil {
 		t.say(err.Error())
-		return at
 	}
 	for _, s := range []string{out.Stdout, out.Stderr} {
 		if s = strings.TrimRight(s, "\n"); s != "" {
 			t.say(s)
 		}
 	}
-	if now, _ := run.Branch(); now != branch || at == known {
-		return run.Len()
-	}
-	return at
 }

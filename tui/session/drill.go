@@ -145,7 +145,10 @@ func (d *drill) grade() {
 		d.result = nil
 		return
 	}
-	v := views.Verdict{Right: s.Points > 0 && s.Right == d.a.Verdict.Stage && s.Symptom, Truth: d.a.Verdict.Stage, Hop: -1, Why: map[i18n.Lang]string{}}
+	v := views.Verdict{Right: s.Solved, Said: s.Right, Truth: d.a.Verdict.Stage, Hop: -1, Why: map[i18n.Lang]string{}}
+	for _, l := range i18n.Langs() {
+		v.Why[l] = s.Amiss.In(string(l))
+	}
 	d.tl.Sync()
 	d.decide(&v, s)
 	d.result = &v
