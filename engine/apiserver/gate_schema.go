@@ -70,7 +70,7 @@ func (s *Server) prepareCreate(f *flight, row *resources.Resource) error {
 	}
 	ctx := f.context()
 	row.Strategy.PrepareForCreate(ctx, in)
-	if errs := rest.ValidateCreate(ctx, in, row.Strategy); len(errs) != 0 {
+	if errs := rest.ValidateCreate(ctx, in, createStrategy(f, row)); len(errs) != 0 {
 		return invalid(row.Kind.Kind.GroupKind(), m.GetName(), errs)
 	}
 	f.Warnings = append(f.Warnings, row.Strategy.WarningsOnCreate(ctx, in)...)
@@ -81,6 +81,18 @@ func (s *Server) prepareCreate(f *flight, row *resources.Resource) error {
 	}
 	f.Action, f.Expect = actPut, 0
 	return nil
+}
+
+// handwritten hides a strategy's declarative validation.
+type handwritten struct{ rest.RESTCreateStrategy }
+
+// createStrategy is the kind's own, for an Event of a component without its declarative
+// rules: those only watch over the object's metadata, which the handwritten ones do too.
+func createStrategy(f *flight, row *resources.Resource) rest.RESTCreateStrategy {
+	if f.Req.Object != nil && row.Storage.Resource == kube.Events {
+		return handwritten{row.Strategy}
+	}
+	return row.Strategy
 }
 
 // generateName is k8s.io/apiserver/pkg/storage/names with our random stream.

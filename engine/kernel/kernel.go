@@ -66,6 +66,7 @@ type Timer struct {
 	Seq uint64
 }
 
+// entry is one event in the queue. It is never changed: snapshots share it.
 type entry struct {
 	at    Time
 	seq   uint64
@@ -74,7 +75,7 @@ type entry struct {
 	ev    Event
 }
 
-func entryLess(a, b entry) bool {
+func entryLess(a, b *entry) bool {
 	if a.at != b.at {
 		return a.at < b.at
 	}
@@ -91,7 +92,7 @@ type Kernel struct {
 	now    Time
 	seq    uint64
 	cause  uint64
-	queue  *btree.BTreeG[entry]
+	queue  *btree.BTreeG[*entry]
 	busy   map[ActorID]Time
 	rand   map[string]*Rand
 	actors map[ActorID]Actor
@@ -118,8 +119,10 @@ func New(seed uint64) *Kernel {
 	}
 }
 
-func newQueue() *btree.BTreeG[entry] {
-	return btree.NewBTreeGOptions(entryLess, btree.Options{NoLocks: true})
+// newQueue returns an empty queue. Its nodes are small: almost all events are due soon, so
+// most of them come and go at one end.
+func newQueue() *btree.BTreeG[*entry] {
+	return btree.NewBTreeGOptions(entryLess, btree.Options{NoLocks: true, Degree: 8})
 }
 
 // Register adds an actor; if it is a State too, snapshots carry it. It panics on a
@@ -169,7 +172,7 @@ func (k *Kernel) Send(to ActorID, after time.Duration, ev Event) Timer {
 		after = 0
 	}
 	k.seq++
-	e := entry{at: k.now.Add(after), seq: k.seq, to: to, cause: k.cause, ev: ev}
+	e := &entry{at: k.now.Add(after), seq: k.seq, to: to, cause: k.cause, ev: ev}
 	k.queue.Set(e)
 	return Timer{At: e.at, Seq: e.seq}
 }
@@ -180,7 +183,7 @@ func (k *Kernel) Cancel(t Timer) bool {
 	if t.Seq == 0 {
 		return false
 	}
-	_, ok := k.queue.Delete(entry{at: t.At, seq: t.Seq})
+	_, ok := k.queue.Delete(&entry{at: t.At, seq: t.Seq})
 	return ok
 }
 
@@ -202,7 +205,10 @@ func (k *Kernel) SetCause(hop uint64) { k.cause = hop }
 // Next returns when the next event is due, and false when nothing is queued.
 func (k *Kernel) Next() (Time, bool) {
 	e, ok := k.queue.Min()
-	return e.at, ok
+	if !ok {
+		return 0, false
+	}
+	return e.at, true
 }
 
 // Pending returns the number of queued events.
@@ -217,8 +223,9 @@ func (k *Kernel) Step() bool {
 			return false
 		}
 		if until := k.busy[e.to]; until > e.at {
-			e.at = until // put off, keeping its place in the order
-			k.queue.Set(e)
+			later := *e // put off, keeping its place in the order
+			later.at = until
+			k.queue.Set(&later)
 			continue
 		}
 		k.progress(e)
@@ -265,7 +272,7 @@ func (k *Kernel) SetClock(t Time) error {
 	return nil
 }
 
-func (k *Kernel) progress(e entry) {
+func (k *Kernel) progress(e *entry) {
 	if e.at > k.now {
 		k.stalled = 0
 		clear(k.seen)
@@ -296,7 +303,7 @@ type Snapshot struct {
 	now    Time
 	seq    uint64
 	steps  uint64
-	queue  *btree.BTreeG[entry]
+	queue  *btree.BTreeG[*entry]
 	busy   map[ActorID]Time
 	rand   map[string]Rand
 	states map[string]any
@@ -369,7 +376,7 @@ func (s *Snapshot) Hash() uint64 {
 	h := newHasher()
 	h.value(s.now)
 	h.value(s.seq)
-	s.queue.Scan(func(e entry) bool {
+	s.queue.Scan(func(e *entry) bool {
 		h.value(e.at)
 		h.value(e.seq)
 		h.value(e.to)

@@ -61,26 +61,31 @@ func (w *worker) active() bool {
 	return !w.Rejected && w.Phase != finished && (w.Status == nil || !terminal(w.Status.Phase) || w.Phase != syncing)
 }
 
-// fits compares what the Pod requests with what the admitted Pods leave.
+// fits compares what the Pod requests with what the admitted Pods leave. What those request
+// is only added up for a Pod that requests something itself.
 func (kl *Kubelet) fits(pod *corev1.Pod) (reason, message string) {
-	used := corev1.ResourceList{}
-	pods := int64(0)
+	var others []*worker
 	for _, other := range kl.Workers {
-		if other.UID == pod.UID || !other.active() {
-			continue
+		if other.UID != pod.UID && other.active() {
+			others = append(others, other)
 		}
-		pods++
+	}
+	allowed, pods := kl.cfg.Allocatable, int64(len(others))
+	if limit := allowed.Pods().Value(); pods+1 > limit {
+		return "OutOfpods", insufficient(corev1.ResourcePods, 1, pods, limit)
+	}
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	if len(requests) == 0 {
+		return "", ""
+	}
+	used := corev1.ResourceList{}
+	for _, other := range others {
 		for name, q := range resourcehelper.PodRequests(other.Pod, resourcehelper.PodResourcesOptions{}) {
 			sum := used[name]
 			sum.Add(q)
 			used[name] = sum
 		}
 	}
-	allowed := kl.cfg.Allocatable
-	if limit := allowed.Pods().Value(); pods+1 > limit {
-		return "OutOfpods", insufficient(corev1.ResourcePods, 1, pods, limit)
-	}
-	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
 		want := amount(name, requests[name])
 		if want == 0 {

@@ -59,11 +59,7 @@ func (l *Log) Record(h Hop) uint64 {
 
 // Begin declares that the hops so far were preparation: they move to the background.
 func (l *Log) Begin() {
-	back := append(append([]Hop(nil), l.back...), l.hops...)
-	sort.SliceStable(back, func(i, j int) bool { return back[i].Seq < back[j].Seq })
-	if len(back) > backgroundMax {
-		back = back[len(back)-backgroundMax:]
-	}
+	back := newest(l.back, l.hops, backgroundMax)
 	for i := range back {
 		back[i].Background, back[i].Detail = true, nil
 	}
@@ -89,6 +85,21 @@ func (l *Log) Promote(seq uint64) {
 	}
 	l.hops = append(l.hops[:len(l.hops):len(l.hops)], come...)
 	sort.SliceStable(l.hops, func(i, j int) bool { return l.hops[i].Seq < l.hops[j].Seq })
+}
+
+// newest merges two lists, each by Seq, and returns a copy of the last n hops.
+func newest(a, b []Hop, n int) []Hop {
+	n = min(n, len(a)+len(b))
+	out := make([]Hop, n)
+	for i := n - 1; i >= 0; i-- {
+		from := &a
+		if len(a) == 0 || len(b) > 0 && b[len(b)-1].Seq > a[len(a)-1].Seq {
+			from = &b
+		}
+		last := len(*from) - 1
+		out[i], *from = (*from)[last], (*from)[:last]
+	}
+	return out
 }
 
 // Len returns the number of hops in focus.

@@ -37,10 +37,15 @@ var signingKey = []byte("podwalk service account key")
 // Authenticator knows the cluster's CA and keys.
 type Authenticator struct {
 	static map[string]*user.DefaultInfo // --token-auth-file
+	// subjects are the users of the certificates seen so far: what a certificate says does
+	// not change.
+	subjects map[string]*user.DefaultInfo
 }
 
 // New returns an authenticator without static tokens.
-func New() *Authenticator { return &Authenticator{static: map[string]*user.DefaultInfo{}} }
+func New() *Authenticator {
+	return &Authenticator{static: map[string]*user.DefaultInfo{}, subjects: map[string]*user.DefaultInfo{}}
+}
 
 // AddToken adds a line of the token file.
 func (n *Authenticator) AddToken(token, name string, groups ...string) {
@@ -55,22 +60,27 @@ func (n *Authenticator) Authenticate(cred wire.Credential, c admission.Cluster, 
 	case cred.Token != "":
 		return n.byToken(cred.Token, c, now)
 	case cred.CommonName != "":
-		return byCertificate(cred, now)
+		return n.byCertificate(cred, now)
 	}
 	return &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}, ""
 }
 
-func byCertificate(cred wire.Credential, now time.Time) (user.Info, string) {
+func (n *Authenticator) byCertificate(cred wire.Credential, now time.Time) (user.Info, string) {
 	if !cred.NotAfter.IsZero() && now.After(cred.NotAfter) {
 		return nil, fmt.Sprintf("x509: certificate has expired or is not yet valid: current time %s is after %s",
 			now.UTC().Format(time.RFC3339), cred.NotAfter.UTC().Format(time.RFC3339))
 	}
-	sum := sha256.Sum256([]byte(cred.CommonName + "\x00" + strings.Join(cred.Orgs, "\x00")))
-	groups := append(append([]string(nil), cred.Orgs...), user.AllAuthenticated)
-	return &user.DefaultInfo{
-		Name: cred.CommonName, Groups: groups,
-		Extra: map[string][]string{user.CredentialIDKey: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
-	}, ""
+	subject := cred.CommonName + "\x00" + strings.Join(cred.Orgs, "\x00")
+	u, ok := n.subjects[subject]
+	if !ok {
+		sum := sha256.Sum256([]byte(subject))
+		u = &user.DefaultInfo{
+			Name: cred.CommonName, Groups: append(append([]string(nil), cred.Orgs...), user.AllAuthenticated),
+			Extra: map[string][]string{user.CredentialIDKey: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
+		}
+		n.subjects[subject] = u
+	}
+	return u, ""
 }
 
 func (n *Authenticator) byToken(token string, c admission.Cluster, now time.Time) (user.Info, string) {

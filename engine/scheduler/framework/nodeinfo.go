@@ -41,12 +41,13 @@ func (p *PodInfo) WithPod(pod *corev1.Pod) *PodInfo {
 	return &out
 }
 
-// resized reports whether the resources that the kubelet reports may have changed.
+// resized reports whether the requests that the kubelet reports may have changed.
 func resized(old, pod *corev1.Pod) bool {
 	reported := func(p *corev1.Pod) int {
 		n := 0
 		for i := range p.Status.ContainerStatuses {
-			if p.Status.ContainerStatuses[i].AllocatedResources != nil || p.Status.ContainerStatuses[i].Resources != nil {
+			st := &p.Status.ContainerStatuses[i]
+			if st.AllocatedResources != nil || st.Resources != nil && st.Resources.Requests != nil {
 				n++
 			}
 		}
