@@ -4,7 +4,7 @@
 // Upstream: k8s.io/kubernetes/pkg/proxy/iptables.
 //
 // Left out: session affinity, external IPs and load balancers, topology-aware hints,
-// conntrack; the IPVS and nftables modes.
+// conntrack, masquerading of what stays in the cluster; the IPVS and nftables modes.
 package kubeproxy
 
 import (
@@ -106,12 +106,14 @@ func (p *Proxy) Handle(ev kernel.Event) {
 		for _, c := range changes {
 			p.touch(c.Object().Namespace + "/" + c.Object().Name)
 		}
+		p.catchUp()
 		return
 	}
 	if changes, mine := p.slices.Handle(ev); mine {
 		for _, c := range changes {
 			p.touch(c.Object().Namespace + "/" + c.Object().Labels[discoveryv1.LabelServiceName])
 		}
+		p.catchUp()
 		return
 	}
 	if _, ok := ev.(syncRules); ok {
@@ -136,6 +138,18 @@ func (p *Proxy) stopped() bool {
 
 func (p *Proxy) touch(service string) {
 	p.state.Dirty[service] = true
+	p.syncSoon()
+}
+
+// catchUp writes what the process left unwritten when it was stopped, once it has read
+// everything anew.
+func (p *Proxy) catchUp() {
+	if len(p.state.Dirty) > 0 && p.services.Synced() && p.slices.Synced() {
+		p.syncSoon()
+	}
+}
+
+func (p *Proxy) syncSoon() {
 	if !p.state.Syncing {
 		p.state.Syncing = true
 		p.k.Send(p.self, p.cfg.Sync, syncRules{})
@@ -291,33 +305,6 @@ func (p *Proxy) Reaches(ns, name string) bool {
 		}
 	}
 	return true
-}
-
-// Text returns a Service's rules as iptables-save prints them.
-func (p *Proxy) Text(service string) []string {
-	var out []string
-	for _, addr := range p.rulesOf(service) {
-		r := p.state.Rules[addr]
-		ip, port, _ := net.SplitHostPort(addr)
-		match := fmt.Sprintf("-d %s/32 -p tcp -m comment --comment %q -m tcp --dport %s", ip, portName(r)+" cluster IP", port)
-		if len(r.Backends) == 0 {
-			out = append(out, fmt.Sprintf("-A KUBE-SERVICES -d %s/32 -p tcp -m comment --comment %q -m tcp --dport %s -j REJECT --reject-with icmp-port-unreachable",
-				ip, portName(r)+" has no endpoints", port))
-			continue
-		}
-		chain := "KUBE-SVC-" + hash(r.Service, r.Port)
-		out = append(out, "-A KUBE-SERVICES "+match+" -j "+chain)
-		for i, b := range r.Backends {
-			sep := "KUBE-SEP-" + hash(r.Service, r.Port, b)
-			pick := ""
-			if left := len(r.Backends) - i; left > 1 {
-				pick = fmt.Sprintf(" -m statistic --mode random --probability %.11f", 1/float64(left))
-			}
-			out = append(out, fmt.Sprintf("-A %s -m comment --comment %q%s -j %s", chain, portName(r)+" -> "+b, pick, sep),
-				fmt.Sprintf("-A %s -p tcp -m comment --comment %q -m tcp -j DNAT --to-destination %s", sep, portName(r), b))
-		}
-	}
-	return out
 }
 
 type proxySnapshot struct {
