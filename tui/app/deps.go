@@ -101,4 +101,5 @@ type Options struct {
 	Open     string // what to open at once, "" for the home screen
 	Local    bool   // this is the user's own terminal: ctrl+z suspends
 	Version  string
+	Clock    player.Clock // nil is real time
 }

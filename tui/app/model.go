@@ -196,6 +196,9 @@ func (m *Model) opened(msg openedMsg) {
 func (m *Model) Start(s *Session) {
 	m.sess = s
 	m.play = player.New(s.Timeline, m.cat, m.set.ReducedMotion)
+	if m.opt.Clock != nil {
+		m.play.Clock = m.opt.Clock
+	}
 	m.play.SetSpeed(m.set.Speed)
 	m.play.SetStory(s.Story)
 	m.term, m.typing, m.busy = &views.Terminal{}, false, false

@@ -61,8 +61,13 @@ const (
 // TickMsg is the player's own tick.
 type TickMsg struct{ tag int }
 
+// Clock makes the command that sends a message after a while: tea.Tick.
+type Clock func(d time.Duration, msg func(time.Time) tea.Msg) tea.Cmd
+
 // Player is the cursor and how it moves. It is owned by the one tea.Model.
 type Player struct {
+	Clock Clock // another one for who will not wait
+
 	tl     Timeline
 	cat    *i18n.Catalog
 	cursor int // index of the hop looked at; -1 before the first
@@ -91,7 +96,7 @@ type Player struct {
 
 // New returns a player that stands before the first hop.
 func New(tl Timeline, cat *i18n.Catalog, reducedMotion bool) *Player {
-	p := &Player{tl: tl, cat: cat, cursor: -1, more: true, rate: defaultRate, reduced: reducedMotion, motion: 1, viewAt: -2, gateUntil: -1, travel: -1}
+	p := &Player{Clock: tea.Tick, tl: tl, cat: cat, cursor: -1, more: true, rate: defaultRate, reduced: reducedMotion, motion: 1, viewAt: -2, gateUntil: -1, travel: -1}
 	p.runAhead(piecesMax)
 	return p
 }
@@ -352,7 +357,7 @@ func (p *Player) Tick() tea.Cmd {
 	p.ticking = true
 	p.tag++
 	tag := p.tag
-	return tea.Tick(time.Second/fps, func(time.Time) tea.Msg { return TickMsg{tag} })
+	return p.Clock(time.Second/fps, func(time.Time) tea.Msg { return TickMsg{tag} })
 }
 
 // Update takes a tick; ticks of an older chain are dropped.

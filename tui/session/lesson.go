@@ -55,6 +55,7 @@ func Lesson(l lessons.Lesson, newShell NewShell, had progress.Lesson, saved func
 	g.remember()
 	s.Start = w.Target() - 1
 	s.Story, s.Guide, s.Faults = g, g, nil
+	s.Verdict = nil // the run stops wherever the lesson does: that is no end
 	return s, nil
 }
 

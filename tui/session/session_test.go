@@ -11,6 +11,7 @@ import (
 	"podwalk/engine/kubectl"
 	"podwalk/engine/scenario"
 	"podwalk/engine/stage"
+	"podwalk/lessons"
 	"podwalk/tui/app"
 	"podwalk/tui/i18n"
 	"podwalk/tui/progress"
@@ -156,13 +157,67 @@ func TestFirstActs(t *testing.T) {
 	}
 }
 
+func realKubectl(t *engine.Timeline, namespace string) (engine.Shell, error) {
+	return kubectl.Over(t.Outside(), kubectl.Config{Namespace: namespace, Client: stage.Kubectl})
+}
+
+// TestLessonsToTheirEnd goes through every lesson on the screen as a learner does: answers,
+// types what he is asked to, presses the key that goes on. On the way nothing that is
+// healthy is called a failure.
+func TestLessonsToTheirEnd(t *testing.T) {
+	all, err := lessons.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range all {
+		for _, still := range []bool{false, true} {
+			p := program(t)
+			p.NewShell = realKubectl
+			d, err := tuitest.New(100, 30, i18n.English, "lesson/"+l.ID, func(o *app.Options) {
+				o.Program, o.Settings.ReducedMotion = p, still
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, broken := 0, false
+			for at < len(l.Steps)-1 {
+				s := l.Steps[at]
+				broken = broken && s.Repair == "" || s.Fault != ""
+				for range 4 {
+					if s.Ask != nil {
+						d.Keys("1")
+					}
+					if screen := d.Screen(); !broken && strings.Contains(screen, "failed at") {
+						t.Fatalf("%s, step %s: nothing has failed\n%s", l.ID, s.At, screen)
+					}
+					if s.Try != "" {
+						d.Type(s.Try)
+						d.Keys("enter")
+						if strings.Contains(d.Screen(), "enter run") {
+							d.Keys("esc")
+						}
+						s.Try = ""
+					}
+					d.Keys("n")
+					if now := p.Progress.Get().Lessons[l.ID].Step; now > at {
+						break
+					}
+				}
+				now := p.Progress.Get().Lessons[l.ID].Step
+				if now != at+1 {
+					t.Fatalf("%s does not go on from step %s (is at %d)\n%s", l.ID, s.At, now, d.Screen())
+				}
+				at = now
+			}
+		}
+	}
+}
+
 // TestLessonSeesWhatTheLearnerDid: what he does of his own accord in a lesson is there for
 // his next command, and the lesson still waits for what it asks.
 func TestLessonSeesWhatTheLearnerDid(t *testing.T) {
 	p := program(t)
-	p.NewShell = func(t *engine.Timeline, namespace string) (engine.Shell, error) {
-		return kubectl.Over(t.Outside(), kubectl.Config{Namespace: namespace, Client: stage.Kubectl})
-	}
+	p.NewShell = realKubectl
 	d := drive(t, p, "lesson/first-pod")
 	d.Keys("1", "n")
 	for _, line := range []string{"kubectl create configmap mine --from-literal=a=b", "kubectl get configmaps"} {

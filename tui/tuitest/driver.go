@@ -1,6 +1,8 @@
 package tuitest
 
 import (
+	"time"
+
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/lipgloss"
 	"github.com/muesli/termenv"
@@ -22,6 +24,11 @@ type nowhere struct{}
 
 func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 
+// atOnce is a clock for a learner who does not wait.
+func atOnce(_ time.Duration, msg func(time.Time) tea.Msg) tea.Cmd {
+	return func() tea.Msg { return msg(time.Time{}) }
+}
+
 // New opens a recorded run ("" is the home screen) in a terminal of w×h cells.
 func New(w, h int, lang i18n.Lang, open string, edit func(*app.Options)) (*Driver, error) {
 	r := lipgloss.NewRenderer(nowhere{})
@@ -29,6 +36,7 @@ func New(w, h int, lang i18n.Lang, open string, edit func(*app.Options)) (*Drive
 	p := &Program{}
 	o := app.Options{
 		Assets: assets.FS, Renderer: r, Program: p, Open: open,
+		Clock:    atOnce,
 		Settings: app.Settings{Lang: lang, LangChosen: true, Theme: "mono", Speed: 1, ReducedMotion: true},
 	}
 	if edit != nil {
