@@ -210,6 +210,7 @@ type Words struct {
 	Choices  []Choice
 	Feedback string // after an answer
 	Right    bool
+	Answer   string // the right choice, after an answer
 }
 
 // Choice is one answer that may be given.
@@ -234,7 +235,7 @@ func (w *Walk) Words(lang string) (Words, error) {
 		}
 		if a := w.Answered(); a != "" {
 			words.Feedback = fill(sec.choices[a].feedback)
-			words.Right = a == w.right[s.At]
+			words.Right, words.Answer = a == w.right[s.At], w.right[s.At]
 		}
 	}
 	return words, err

@@ -276,3 +276,40 @@ func BenchmarkFrame(b *testing.B) {
 		})
 	}
 }
+
+// TestBurstsAreTextWhereTextIsTyped: words that arrive at once are what they say, also
+// where they are called like a key; elsewhere they are keys one after the other.
+func TestBurstsAreTextWhereTextIsTyped(t *testing.T) {
+	d := drive(t, 120, 36, i18n.English, "happy", "G", "k")
+	for _, w := range []string{"get", " ", "pods", " ", "up", " ", "delete", " ", "enter"} {
+		d.Burst(w, false)
+	}
+	if s := d.Screen(); !strings.Contains(s, "get pods up delete enter") {
+		t.Errorf("the prompt does not hold what was typed\n%s", s)
+	}
+	d = drive(t, 120, 36, i18n.English, "happy")
+	d.Burst("nn", false)
+	if s := d.Screen(); strings.Contains(s, "hop 0 of") {
+		t.Errorf("two keys at once do nothing\n%s", s)
+	}
+	d.Burst("kget nodes", false)
+	if s := d.Screen(); !strings.Contains(s, "$ get nodes") {
+		t.Errorf("what follows k is not typed\n%s", s)
+	}
+}
+
+// TestPastedLinesRunOneAfterTheOther: and the last one, without its end, is left to edit.
+func TestPastedLinesRunOneAfterTheOther(t *testing.T) {
+	d := drive(t, 120, 36, i18n.English, "happy", "G", "k")
+	d.Burst("kubectl get pods\r\nkubectl get nodes\n\nkubectl get ev", true)
+	s := d.Screen()
+	for _, want := range []string{"$ kubectl get pods ", "$ kubectl get nodes ", "$ kubectl get ev"} {
+		if !strings.Contains(s, want) {
+			t.Errorf("no %q\n%s", want, s)
+		}
+	}
+	d.Burst(strings.Repeat("x", 1<<20), true)
+	if s := d.Screen(); !strings.Contains(s, "more text than a command may have") || !strings.Contains(s, "$ kubectl get ev") {
+		t.Errorf("too long a text is not refused\n%s", s)
+	}
+}

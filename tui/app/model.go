@@ -58,6 +58,8 @@ type Model struct {
 	term    *views.Terminal
 	typing  bool
 	busy    bool
+	pasted  []string // lines that are still to run, or to be edited
+	tried   bool     // what the lesson asked for has just been done: its output stays in sight
 	zoom    int // index of the diagram chosen by hand, -1 for the story's
 	tab     int
 	scroll  int
@@ -147,8 +149,9 @@ type openedMsg struct {
 type savedMsg struct{ err error }
 
 type kubectlMsg struct {
-	gen int
-	res Result
+	gen   int
+	asked bool // the lesson had asked for something to be typed
+	res   Result
 }
 
 type injectMsg struct {

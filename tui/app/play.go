@@ -248,7 +248,13 @@ func (m *Model) onMouse(msg tea.MouseMsg) {
 // typingKey edits the kubectl line.
 func (m *Model) typingKey(msg tea.KeyMsg) tea.Cmd {
 	e := &m.term.Edit
-	switch k := msg.String(); k {
+	if msg.Type == tea.KeyRunes || msg.Type == tea.KeySpace {
+		if msg.Alt {
+			return nil
+		}
+		return m.typed(string(msg.Runes))
+	}
+	switch msg.String() {
 	case "esc":
 		m.typing = false
 	case "enter":
@@ -287,9 +293,46 @@ func (m *Model) typingKey(msg tea.KeyMsg) tea.Cmd {
 		if e.Value() == "" {
 			m.typing = false
 		}
-	default:
-		if msg.Type == tea.KeyRunes || msg.Type == tea.KeySpace {
-			e.Insert(strings.ReplaceAll(string(msg.Runes), "\n", " "))
+	}
+	return nil
+}
+
+// typed takes text. Several lines, as they are pasted, are commands that run one after the
+// other; what follows the last of them stays to be edited.
+func (m *Model) typed(s string) tea.Cmd {
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s), "\n")
+	if len(m.pasted) > 0 || m.busy && len(lines) > 1 { // after what is still to run
+		m.pasted = append(m.pasted, lines...)
+		return nil
+	}
+	if !m.term.Edit.Insert(lines[0]) {
+		m.notice = m.cat.T("terminal.tooLong")
+		return nil
+	}
+	m.pasted = lines[1:]
+	if len(m.pasted) == 0 {
+		return nil
+	}
+	if cmd := m.run(); cmd != nil {
+		return cmd
+	}
+	return m.nextPasted()
+}
+
+// nextPasted runs the next line that was pasted.
+func (m *Model) nextPasted() tea.Cmd {
+	for len(m.pasted) > 0 && !m.busy {
+		line := m.pasted[0]
+		m.pasted = m.pasted[1:]
+		if !m.term.Edit.Insert(line) {
+			m.pasted, m.notice = nil, m.cat.T("terminal.tooLong")
+			return nil
+		}
+		if len(m.pasted) == 0 {
+			return nil
+		}
+		if cmd := m.run(); cmd != nil {
+			return cmd
 		}
 	}
 	return nil
@@ -315,7 +358,8 @@ func (m *Model) run() tea.Cmd {
 	m.term.Edit.Set("")
 	m.term.Busy, m.busy = true, true
 	gen, at, s := m.gen, m.play.Cursor(), m.sess
-	return func() tea.Msg { return kubectlMsg{gen, s.Kubectl(at, line)} }
+	asked := s.Guide != nil && s.Guide.Held() == "try"
+	return func() tea.Msg { return kubectlMsg{gen, asked, s.Kubectl(at, line)} }
 }
 
 func (m *Model) complete() tea.Cmd {
@@ -326,9 +370,9 @@ func (m *Model) complete() tea.Cmd {
 	return func() tea.Msg { return completeMsg{gen, line, s.Complete(at, line)} }
 }
 
-func (m *Model) kubectlDone(msg kubectlMsg) {
+func (m *Model) kubectlDone(msg kubectlMsg) tea.Cmd {
 	if msg.gen != m.gen || m.term == nil {
-		return
+		return nil
 	}
 	m.busy, m.term.Busy = false, false
 	m.term.Print(msg.res.Output, msg.res.Failed)
@@ -338,18 +382,23 @@ func (m *Model) kubectlDone(msg kubectlMsg) {
 	if g := m.sess.Guide; g != nil {
 		g.Did()
 		m.play.Hold(g.Target() - 1)
-		if m.play.Cursor() < g.Target()-1 {
+		switch {
+		case msg.asked && g.Held() == "": // done: the lesson goes on by itself
+			m.tried, m.pasted = true, nil
+			return m.advance()
+		case m.play.Cursor() < g.Target()-1:
 			m.typing = false
 			m.show(views.TabStory)
 			m.play.Travel(g.Target() - 1)
-		} else if msg.res.Hop >= 0 { // something else: the next command shall see what it did
+		case msg.res.Hop >= 0: // something else: the next command shall see what it did
 			m.play.Seek(m.play.Timeline().Len() - 1)
 		}
-		return
+		return m.nextPasted()
 	}
 	if msg.res.Hop >= 0 {
 		m.play.Seek(msg.res.Hop)
 	}
+	return m.nextPasted()
 }
 
 // guided is what the forward keys do in a lesson: first on to the present step's moment,
@@ -390,10 +439,16 @@ func (m *Model) guided(k string) (cmd tea.Cmd, done bool) {
 		m.notice = m.cat.T("app.end")
 		return nil, true
 	}
+	m.tried = false
+	return m.advance(), true
+}
+
+// advance goes on to the lesson's next step.
+func (m *Model) advance() tea.Cmd {
 	m.busy = true
 	m.notice = m.cat.T("app.working")
-	gen := m.gen
-	return func() tea.Msg { return advancedMsg{gen, g.Advance()} }, true
+	gen, g := m.gen, m.sess.Guide
+	return func() tea.Msg { return advancedMsg{gen, g.Advance()} }
 }
 
 func (m *Model) advanced(msg advancedMsg) {

@@ -61,6 +61,7 @@ func (m *Model) drawPlayer(r ui.Region) {
 	if m.sess.Kubectl == nil {
 		p.Term = nil
 	}
+	p.Tried = m.tried
 	p.Try = m.sess.Guide != nil && !m.busy && m.sess.Guide.Held() == "try" && p.Term != nil
 	if m.sess.Verdict != nil && m.play.AtEnd() && m.play.Cursor() >= 0 {
 		p.Verdict = m.sess.Verdict(m.cat)

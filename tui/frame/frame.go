@@ -114,17 +114,33 @@ func Of(o trace.Outcome) State {
 	return Done
 }
 
-// Steps returns the state of every step badge at the cursor: how it ended last, and
-// Here for a good one at which the cursor stands.
+// Steps returns the state of every step badge at the cursor, since somebody last asked
+// for something: how it ended last, and Here for a good one at which the cursor stands. A
+// report that is not yet Ready leaves its step waiting.
 func (f *Frame) Steps() map[stage.Step]State {
 	out := map[stage.Step]State{}
-	for _, h := range f.Hops {
+	for _, h := range f.Hops[f.asked():] {
 		out[h.Step()] = Of(h.Outcome)
+	}
+	if p := f.FocusPod(); out["10"] == Done && p != nil && !PodReady(p) {
+		out["10"] = Waiting
 	}
 	if h, ok := f.Hop(); ok && out[h.Step()] == Done {
 		out[h.Step()] = Here
 	}
 	return out
+}
+
+// asked returns the index of the hop with which a client, not a controller, last asked for
+// a change.
+func (f *Frame) asked() int {
+	for i := len(f.Hops) - 1; i >= 0; i-- {
+		h := f.Hops[i]
+		if h.Stage == stage.Client || h.Stage == stage.Request && h.From == stage.Kubectl && (i == 0 || f.Hops[i-1].Stage != stage.Client) {
+			return i
+		}
+	}
+	return 0
 }
 
 // Stages returns the state of every stage for the current lap of the object at the

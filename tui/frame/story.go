@@ -33,6 +33,7 @@ type Question struct {
 	Prompt   string
 	Choices  []Choice
 	Answered int // the choice taken, -1 for none yet
+	Onward   bool // after the answer the story goes on
 }
 
 // Choice is one possible answer and what is said to whoever takes it.

@@ -210,6 +210,10 @@ func Request(r ui.Region, t *theme, f *frame.Frame) int {
 		return r.Rich(0, 0, r.W, f.Cat.T("request.none"), t.Dim, t.Strong, t.Code)
 	}
 	y := 0
+	if here, _ := f.Hop(); here.Seq != hop.Seq {
+		r.TextMax(0, y, r.W, f.Cat.T("request.last", "t", Duration(f.Since(hop))), t.Dim)
+		y++
+	}
 	x := r.Text(0, y, h.Method+" ", t.NowStrong)
 	for _, l := range text.Wrap(h.Path, max(r.W-x, 8)) {
 		r.Text(x, y, l, t.Code)
@@ -272,6 +276,9 @@ func whyLink(r ui.Region, t *theme, f *frame.Frame, h trace.Hop, here bool, y in
 	r.Text(0, y, g, st)
 	x := r.Text(2, y, string(h.Step()), t.Key)
 	x = r.TextMax(x+1, y, r.W-x-1, f.Cat.Stage(h.Stage), ws)
+	if h.Verb != "" {
+		x = r.TextMax(x+1, y, r.W-x-1, h.Verb, t.Dim)
+	}
 	who := fromTo(t, h)
 	if left := r.W - x - 2; left >= text.Width(who) {
 		r.TextRight(r.W, y, who, t.Dim)

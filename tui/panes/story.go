@@ -82,17 +82,18 @@ func StoryTitle(r ui.Region, t *theme, f *frame.Frame, p *frame.Passage) {
 		}
 		x = r.Text(0, 0, " "+string(h.Step())+" ", bs) + 1
 	}
+	title := ""
+	if p != nil {
+		title = p.Title
+	}
 	if ok && h.Outcome != trace.OK {
 		g, st := mark(t, frame.Of(h.Outcome))
 		word := g + " " + f.Cat.T("outcome."+string(h.Outcome))
-		if x+12+text.Width(word) <= r.W {
+		if x+max(text.Width(title), 11)+1+text.Width(word) <= r.W {
 			right = r.TextRight(r.W, 0, word, st) - 1
 		}
 	}
-	title := ""
-	if p != nil && p.Title != "" {
-		title = p.Title
-	} else if ok {
+	if title == "" && ok {
 		title = text.First(right-x, StageTitle(f, h.Stage), f.Cat.Stage(h.Stage))
 	}
 	r.TextMax(x, 0, right-x, title, t.Strong)
@@ -147,6 +148,9 @@ func said(r ui.Region, t *theme, f *frame.Frame, y int, h trace.Hop) int {
 	return y
 }
 
+// cycleWidthMin is how wide the nodes × plugins table must be to be read.
+const cycleWidthMin = 48
+
 // detail adds what the hop's typed detail has to say beyond the diagram.
 func detail(r ui.Region, t *theme, f *frame.Frame, y int, h trace.Hop) int {
 	switch d := h.Detail.(type) {
@@ -164,6 +168,9 @@ func detail(r ui.Region, t *theme, f *frame.Frame, y int, h trace.Hop) int {
 			y++
 		}
 	case trace.SchedulingCycle:
+		if r.W < cycleWidthMin {
+			break // the diagram shows it
+		}
 		rows := min(len(d.Plugins)+1, 10)
 		DrawCycle(r.Sub(0, y, r.W, rows), t, f)
 		y += rows
@@ -240,6 +247,9 @@ func question(r ui.Region, t *theme, f *frame.Frame, y int, q *frame.Question, c
 		y++
 		r.Text(0, y, word, st)
 		y = r.Rich(0, y+1, r.W, c.Feedback, t.Text, t.Strong, t.Code)
+		if q.Onward {
+			y = r.Rich(0, y+1, r.W, f.Cat.T("quiz.next"), t.Dim, t.Dim, t.Dim)
+		}
 	} else {
 		y++
 		y = r.Rich(0, y, r.W, f.Cat.T("quiz.locked"), t.Dim, t.Dim, t.Dim)

@@ -186,9 +186,7 @@ func (t *Tutor) step(w *lessons.Walk, run *engine.Run) (right, ok bool, err erro
 		if good {
 			verdict = "plain.right"
 		}
-		if !strings.HasPrefix(after.Feedback, strings.TrimRight(t.words.T("plain.right"), ".。")) {
-			t.say(t.words.T(verdict))
-		}
+		t.say(t.words.T(verdict))
 		t.prose(after.Feedback)
 		if good {
 			return tries == 0, true, nil

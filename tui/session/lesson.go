@@ -89,13 +89,14 @@ func (g *lesson) Passage(f *frame.Frame) (frame.Passage, bool) {
 	if t.step.Ask == nil {
 		return p, true
 	}
-	q := &frame.Question{ID: t.at, Prompt: t.words.Question, Answered: -1}
+	q := &frame.Question{ID: t.at, Prompt: t.words.Question, Answered: -1, Onward: !g.Last()}
 	answer := g.walk.Answers()[t.at]
 	for i, c := range t.words.Choices {
 		fc := frame.Choice{Text: c.Label}
 		if c.ID == answer {
-			q.Answered, fc.Right, fc.Feedback = i, t.words.Right, t.words.Feedback
+			q.Answered, fc.Feedback = i, t.words.Feedback
 		}
+		fc.Right = answer != "" && c.ID == t.words.Answer
 		q.Choices = append(q.Choices, fc)
 	}
 	p.Question = q

@@ -116,6 +116,12 @@ func (d *Driver) Type(s string) {
 	}
 }
 
+// Burst sends text as a terminal does that is fed faster than it is read: many characters
+// in one message. A pasted one is marked as such.
+func (d *Driver) Burst(s string, pasted bool) {
+	d.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(s), Paste: pasted})
+}
+
 // Start shows a session.
 func (d *Driver) Start(s *app.Session) {
 	d.M.Start(s)

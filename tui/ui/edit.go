@@ -21,12 +21,20 @@ func (e *LineEdit) Before() string { return string(e.runes[:e.pos]) }
 // Set replaces the text and puts the cursor at its end.
 func (e *LineEdit) Set(s string) { e.runes = []rune(s); e.pos = len(e.runes) }
 
-// Insert types s at the cursor.
-func (e *LineEdit) Insert(s string) {
+// lineMax is how many characters a line may have: more than any command needs.
+const lineMax = 64 << 10
+
+// Insert types s at the cursor. A line that would become too long is left as it is, and
+// Insert returns false.
+func (e *LineEdit) Insert(s string) bool {
+	if len(e.runes)+len(s) > lineMax {
+		return false
+	}
 	ins := []rune(s)
 	tail := append([]rune(nil), e.runes[e.pos:]...)
 	e.runes = append(append(e.runes[:e.pos:e.pos], ins...), tail...)
 	e.pos += len(ins)
+	return true
 }
 
 // Backspace deletes the character before the cursor.

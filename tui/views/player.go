@@ -53,6 +53,7 @@ type Player struct {
 	Rows    int // set by Draw: rows of the panel's text beyond what fits
 	Term    *Terminal
 	Typing  bool // the kubectl pane has the keyboard
+	Tried   bool // he has: where there is room it stays for what it said
 	Try     bool // the learner is asked to type: the terminal stands beside the story
 	Marks   []panes.Mark
 	Cursor  int
@@ -208,7 +209,7 @@ func (p *Player) panel(r ui.Region, t *theme.Theme, side bool) {
 		}
 		return
 	}
-	if p.Try && side && p.Tab == TabStory {
+	if (p.Try || p.Tried && p.Term != nil) && side && p.Tab == TabStory {
 		th := min(max(body.H/2, 6), 14)
 		below := body.Sub(0, body.H-th, body.W, th)
 		below.HLine(0, 0, below.W, t.Glyph.Box.H, t.Line)

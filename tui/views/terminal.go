@@ -102,8 +102,8 @@ func (m *Terminal) Complete(cands []string) {
 	}
 }
 
-// Draw draws the pane. Tables of kubectl are not wrapped but cut where they are too
-// wide; other lines are wrapped.
+// Draw draws the pane. Where a table of kubectl is too wide the gaps between its columns
+// are narrowed, then its lines go on below, indented; other lines are wrapped.
 func (m *Terminal) Draw(r ui.Region, t *theme.Theme, cat *i18n.Catalog, focused bool) {
 	rows := r.H - 1
 	hint := ""
@@ -154,7 +154,9 @@ func (m *Terminal) wrapped(w int) []termLine {
 			for j < len(m.lines) && m.lines[j].kind == 0 && m.lines[j].s != "" {
 				j++
 			}
-			out = append(out, squeeze(m.lines[i:j], w)...)
+			for _, l := range squeeze(m.lines[i:j], w) {
+				out = append(out, folded(l, w)...)
+			}
 			i = j
 			continue
 		default:
@@ -167,9 +169,27 @@ func (m *Terminal) wrapped(w int) []termLine {
 	return out
 }
 
+// folded breaks a table's line that is too wide, as a terminal does, but shows which
+// lines go on.
+func folded(l termLine, w int) []termLine {
+	const indent = "  "
+	out := []termLine{{text.Cut(l.s, w), l.kind}}
+	rest := l.s[len(out[0].s):]
+	for rest = strings.TrimLeft(rest, " "); rest != "" && w > len(indent); rest = strings.TrimLeft(rest, " ") {
+		s := text.Cut(rest, w-len(indent))
+		if s == "" {
+			break
+		}
+		out = append(out, termLine{indent + s, l.kind})
+		rest = rest[len(s):]
+	}
+	return out
+}
+
 // tableHead reports whether a line is the heading of one of kubectl's tables.
 func tableHead(s string) bool {
-	return s != "" && strings.Contains(s, "   ") && s == strings.ToUpper(s) && s[0] >= 'A' && s[0] <= 'Z'
+	first, _, several := strings.Cut(s, "   ")
+	return several && s == strings.ToUpper(s) && s[0] >= 'A' && s[0] <= 'Z' && !strings.Contains(first, ":")
 }
 
 // squeeze narrows the gaps between the columns of a table that is too wide: three
