@@ -69,14 +69,17 @@ func begin(t *testing.T, v exercises.Variant) *exercises.Attempt {
 func TestIdentify(t *testing.T) {
 	each(t, exercises.Identify, func(t *testing.T, x exercises.Exercise) {
 		for _, vs := range variants(t, x, variantsTried) {
-			for _, v := range vs {
-				identify(t, v)
+			for i, v := range vs {
+				a := identify(t, v)
+				if i == 0 {
+					shown(t, a)
+				}
 			}
 		}
 	})
 }
 
-func identify(t *testing.T, v exercises.Variant) {
+func identify(t *testing.T, v exercises.Variant) *exercises.Attempt {
 	t.Helper()
 	a := begin(t, v)
 	if a.Verdict.Ready || a.Verdict.Stage != v.Fault.Stage {
@@ -89,9 +92,16 @@ func identify(t *testing.T, v exercises.Variant) {
 		feedback(t, a, s.ID)
 	}
 	deciding(t, a)
-	for _, line := range v.Show {
-		if _, err := a.Kubectl(line); err != nil {
-			t.Errorf("seed %d: %s: %v", v.Seed, line, err)
+	return a
+}
+
+// shown wants something to read from every command that the learner sees first.
+func shown(t *testing.T, a *exercises.Attempt) {
+	t.Helper()
+	for _, line := range a.Variant.Show {
+		out, err := a.Kubectl(line)
+		if err != nil || out.Stdout+out.Stderr == "" {
+			t.Errorf("%s: %s prints nothing, %v", a.Variant.Fault.ID, line, err)
 		}
 	}
 }

@@ -27,7 +27,7 @@ const (
 	Passed   Rule = "passed"   // it went well there, before what decides
 	After    Rule = "after"    // it went well there, after what decides
 	Followed Rule = "followed" // it did not go well there, because of what decides
-	Answered Rule = "answered" // the guess is that somebody is missing; somebody spoke
+	Answered Rule = "answered" // the guess is that the control plane is down; it did something
 	Never    Rule = "never"    // it never came so far
 	NoPart   Rule = "no-part"  // nothing was recorded there: it has no part in the story
 )
@@ -80,9 +80,6 @@ func (a *Attempt) Answer(guess stage.ID) Score {
 	}
 	if guess != s.Right && s.Deciding != nil {
 		s.Rule, s.Evidence = a.evidence(guess, *s.Deciding)
-		if s.Rule == Answered {
-			s.Evidence = s.Deciding
-		}
 		s.Refuted = r.Refuted[s.Rule]
 		for _, w := range a.Variant.Fault.Wrong {
 			if w.Stage == guess {
@@ -119,7 +116,11 @@ func (a *Attempt) evidence(guess stage.ID, deciding trace.Hop) (Rule, *trace.Hop
 	case found != nil:
 		return Passed, found
 	case guess == stage.ControlPlane:
-		return Answered, nil
+		bound := func(h trace.Hop) bool { return h.Stage == stage.BindingSaved && h.Outcome == trace.OK }
+		if i := slices.IndexFunc(a.hops, bound); i >= 0 && stage.Order(deciding.Stage) > stage.Order(stage.BindingSaved) {
+			return Answered, &a.hops[i]
+		}
+		return Answered, &deciding
 	case stage.StepOf(guess) != "L" && stage.Order(guess) > stage.Order(deciding.Stage):
 		return Never, nil
 	}

@@ -43,6 +43,9 @@ func Drill(x exercises.Exercise, seed uint64, newShell NewShell, done func(point
 		d.shown = append(d.shown, views.Shown{Command: line, Output: out.Stdout + out.Stderr})
 	}
 	d.tl = NewTimeline(a.Run, x.Kind == exercises.Identify)
+	if a.Verdict.Object.Kind == "Pod" { // others' Pods may have come before it
+		d.tl.focus = a.Verdict.Object
+	}
 	s := base("exercise/"+x.ID, a.Run, d.tl, x.Title)
 	s.Exercise, s.Start = d, d.tl.Len()-1
 	s.Kubectl = d.kubectl
@@ -55,9 +58,9 @@ func Drill(x exercises.Exercise, seed uint64, newShell NewShell, done func(point
 		if err != nil {
 			return d.tl, err
 		}
+		d.tl.breaks()
 		d.tl.goTo(f, cursor)
 		err = a.Inject(f)
-		d.tl.broken = true
 		if err == nil {
 			d.grade()
 		}
@@ -69,9 +72,12 @@ func Drill(x exercises.Exercise, seed uint64, newShell NewShell, done func(point
 
 // kubectl runs a command of the learner's; what changes something may be the solution.
 func (d *drill) kubectl(cursor int, line string) app.Result {
+	changes := d.a.Variant.Exercise.Kind == exercises.Inject && kubectl.Changes(line)
+	if changes {
+		d.tl.breaks()
+	}
 	res := run(d.a.Run, d.tl, cursor, line, d.a.Kubectl)
-	if d.a.Variant.Exercise.Kind == exercises.Inject && kubectl.Changes(line) {
-		d.tl.broken = true
+	if changes {
 		d.grade()
 		d.tl.Sync()
 	}

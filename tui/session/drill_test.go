@@ -60,6 +60,30 @@ func TestIdentifyFeedback(t *testing.T) {
 	}
 }
 
+// TestFocus: the Pod that is followed is the one that the question is about, not one that
+// was there before.
+func TestFocus(t *testing.T) {
+	x, err := exercises.ExerciseByID("which-gate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(50) {
+		v, err := x.Variant(seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Fault.ID != "quota-exceeded-pod" {
+			continue
+		}
+		var got []int
+		if f := opened(t, x, seed, &got).Timeline.Focus(); f.Name != v.Name {
+			t.Errorf("%s is followed, not %s", f, v.Name)
+		}
+		return
+	}
+	t.Fatal("no seed draws the quota")
+}
+
 // TestInjectWithKubectl: commands in the terminal solve an exercise as faults do; a half
 // way is nothing yet, and a wrong one says where it fails.
 func TestInjectWithKubectl(t *testing.T) {

@@ -33,6 +33,7 @@ type Timeline struct {
 	branch int           // shown from the first fault on
 	broken bool
 	twin   []trace.Hop // the run as it was before it was broken
+	focus  trace.Ref   // the Pod that is followed; the first of the story where empty
 }
 
 // NewTimeline returns the player's view of a run. A guided run does not go on by itself:
@@ -117,8 +118,11 @@ func (t *Timeline) breaks() {
 // Origin implements player.Timeline.
 func (t *Timeline) Origin() kernel.Time { return t.run.Origin() }
 
-// Focus implements player.Timeline: the first Pod of the story.
+// Focus implements player.Timeline.
 func (t *Timeline) Focus() trace.Ref {
+	if t.focus.Name != "" {
+		return t.focus
+	}
 	for _, h := range t.hops {
 		if h.Object.Kind == "Pod" && h.Object.Name != "" {
 			return h.Object
