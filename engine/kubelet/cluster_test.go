@@ -68,7 +68,7 @@ func newCluster(t *testing.T, change func(*Config)) *cluster {
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kube-root-ca.crt"}, Data: map[string]string{"ca.crt": "CA"}},
 	)
 	c.rt = &fakeRuntime{
-		k: k, images: map[string]cri.ImageInfo{}, pullErr: map[string]string{}, startErr: map[string]string{},
+		k: k, images: map[string]cri.ImageInfo{}, pullErr: map[string]string{}, logins: map[string]string{}, startErr: map[string]string{},
 		exits: map[string]exit{}, stops: map[string]exit{}, execs: map[string]cri.Response{}, running: map[string]*fakeContainer{}, logs: map[string][]cri.LogLine{},
 	}
 	k.Register("containerd/node01", c.rt)

@@ -146,6 +146,7 @@ type fakeRuntime struct {
 	n          int
 	images     map[string]cri.ImageInfo
 	pullErr    map[string]string
+	logins     map[string]string // by image: what makes its error go away
 	sandboxErr string
 	startErr   map[string]string
 	exits      map[string]exit // by container name
@@ -231,7 +232,7 @@ func (f *fakeRuntime) Handle(ev kernel.Event) {
 }
 
 func (f *fakeRuntime) pull(r cri.PullImage) {
-	if err := f.pullErr[r.Image]; err != "" {
+	if err := f.pullErr[r.Image]; err != "" && (f.logins[r.Image] == "" || f.logins[r.Image] != r.Username+":"+r.Password) {
 		f.reply(r.ReplyTo, 500*time.Millisecond, cri.Response{Tag: r.Tag, Err: err})
 		return
 	}

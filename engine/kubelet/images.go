@@ -3,12 +3,15 @@ package kubelet
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/kubernetes/pkg/util/parsers"
 
 	"podwalk/engine/cri"
@@ -19,11 +22,13 @@ import (
 
 // pull is one place in the queue of pulls: the kubelet pulls one image at a time.
 type pull struct {
-	UID                types.UID
-	Container          string
-	Image              string // with its tag
-	Username, Password string
-	Since              kernel.Time
+	UID       types.UID
+	Container string
+	Image     string // with its tag
+	// Creds are what is left to try, the first of them now; none for a pull without.
+	Creds  []credential
+	Errors []string // of those that were tried
+	Since  kernel.Time
 }
 
 // The waiting reasons of images.
@@ -66,18 +71,36 @@ func (kl *Kubelet) imageInspected(w *worker, r cri.Response) {
 		kl.event(w, spec.Name, corev1.EventTypeWarning, "InspectFailed", message)
 		kl.imageFailed(w, spec, errImageInspect, message, trace.Retry)
 	case r.Image.ID != "":
-		message := fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", spec.Image)
-		kl.event(w, spec.Name, corev1.EventTypeNormal, "Pulled", message)
-		kl.hop(w, trace.Hop{Stage: stage.Image, From: kl.me, To: kl.containerd(), Verb: "ImageStatus", Reason: "Pulled", Message: message,
-			Detail: trace.Pull{Image: spec.Image, Layers: r.Image.Layers, Cached: r.Image.Layers, SizeBytes: r.Image.SizeBytes}})
-		kl.imageReady(w, r.Image)
+		switch kl.accessTo(w, r.Image.ID) {
+		case allowed:
+			kl.imageFound(w, r.Image)
+		case denied:
+			kl.imageDenied(w)
+		case asksFor:
+			w.Op.Step, w.Op.Present = stepVerify, r.Image
+			kl.fetchPullSecrets(w)
+		}
 	case spec.ImagePullPolicy == corev1.PullNever:
-		message := fmt.Sprintf("Container image %q is not present with pull policy of Never", spec.Image)
-		kl.event(w, spec.Name, corev1.EventTypeWarning, errImageNeverPull, message)
-		kl.imageFailed(w, spec, errImageNeverPull, message, trace.Retry)
+		kl.neverPulled(w, spec)
 	default:
 		kl.pullImage(w, spec)
 	}
+}
+
+// imageFound goes on with an image that is there and that the Pod may use.
+func (kl *Kubelet) imageFound(w *worker, image cri.ImageInfo) {
+	spec, _ := w.spec(w.Op.Container)
+	message := fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", spec.Image)
+	kl.event(w, spec.Name, corev1.EventTypeNormal, "Pulled", message)
+	kl.hop(w, trace.Hop{Stage: stage.Image, From: kl.me, To: kl.containerd(), Verb: "ImageStatus", Reason: "Pulled", Message: message,
+		Detail: trace.Pull{Image: spec.Image, Layers: image.Layers, Cached: image.Layers, SizeBytes: image.SizeBytes}})
+	kl.imageReady(w, image)
+}
+
+func (kl *Kubelet) neverPulled(w *worker, spec *corev1.Container) {
+	message := fmt.Sprintf("Container image %q is not present with pull policy of Never", spec.Image)
+	kl.event(w, spec.Name, corev1.EventTypeWarning, errImageNeverPull, message)
+	kl.imageFailed(w, spec, errImageNeverPull, message, trace.Retry)
 }
 
 // imageFailed ends the start of a container for want of its image.
@@ -110,8 +133,12 @@ func (kl *Kubelet) pullImage(w *worker, spec *corev1.Container) {
 		return
 	}
 	c.PullError = ""
+	fetched := w.Op.Step == stepVerify
 	w.Op.Step = stepPull
-	w.NoSecrets = nil
+	if fetched {
+		kl.enqueuePull(w)
+		return
+	}
 	kl.fetchPullSecrets(w)
 }
 
@@ -119,18 +146,7 @@ func (kl *Kubelet) pullImage(w *worker, spec *corev1.Container) {
 func (kl *Kubelet) enqueuePull(w *worker) {
 	spec, _ := w.spec(w.Op.Container)
 	p := pull{UID: w.UID, Container: spec.Name, Image: w.Op.Image, Since: kl.k.Now()}
-	repo, _, _, _ := parsers.ParseImageName(w.Op.Image)
-	for _, ref := range w.Pod.Spec.ImagePullSecrets {
-		got := w.Got[secretKey(ref.Name)]
-		s, ok := got.Object.(*corev1.Secret)
-		if !ok {
-			w.NoSecrets = append(w.NoSecrets, ref.Name)
-			continue
-		}
-		if user, password, ok := credentials(s, repo); ok && p.Username == "" {
-			p.Username, p.Password = user, password
-		}
-	}
+	p.Creds, w.NoSecrets = w.pullCredentials()
 	message := fmt.Sprintf("Pulling image %q", spec.Image)
 	kl.event(w, spec.Name, corev1.EventTypeNormal, "Pulling", message)
 	kl.hop(w, trace.Hop{Stage: stage.Image, From: kl.me, To: kl.containerd(), Verb: "PullImage", Reason: "Pulling", Message: message})
@@ -146,7 +162,11 @@ func (kl *Kubelet) nextPull() {
 		return
 	}
 	p := kl.Pulls[0]
-	kl.ask(asked{What: askPull, UID: p.UID, Container: p.Container}, cri.PullImage{Image: p.Image, Username: p.Username, Password: p.Password})
+	q := cri.PullImage{Image: p.Image}
+	if len(p.Creds) > 0 {
+		q.Username, q.Password = p.Creds[0].Username, p.Creds[0].Password
+	}
+	kl.ask(asked{What: askPull, UID: p.UID, Container: p.Container}, q)
 }
 
 // credentials looks for the registry of an image in a Secret of docker's config format.
@@ -189,10 +209,26 @@ func (kl *Kubelet) pulled(r cri.Response) {
 		return
 	}
 	p := kl.Pulls[0]
+	if r.Err != "" {
+		p.Errors = append(slices.Clip(p.Errors), r.Err)
+		if len(p.Creds) > 1 { // the next Secret may do
+			p.Creds = p.Creds[1:]
+			kl.Pulls = slices.Clone(kl.Pulls)
+			kl.Pulls[0] = p
+			kl.nextPull()
+			return
+		}
+		r.Err = aggregate(p.Errors)
+	}
 	kl.Pulls = kl.Pulls[1:]
 	kl.nextPull()
 	if r.Err == "" {
 		kl.Node.ImagesStale = true
+		var from pullSecret
+		if len(p.Creds) > 0 {
+			from = p.Creds[0].From
+		}
+		kl.Pulled.add(p.Image, r.Image.ID, from)
 	}
 	w := kl.Workers[p.UID]
 	if w == nil || !w.Running || w.Stage != "pull" || w.Op.Container != p.Container {
@@ -215,6 +251,15 @@ func (kl *Kubelet) pulled(r cri.Response) {
 	kl.hop(w, trace.Hop{Stage: stage.Image, From: kl.containerd(), To: kl.me, Verb: "PullImage", Reason: "Pulled", Message: message,
 		Detail: trace.Pull{Image: spec.Image, Layers: r.Image.Layers, Cached: r.Image.Cached, SizeBytes: r.Image.SizeBytes, FromNetwork: r.Image.Cached < r.Image.Layers}})
 	kl.imageReady(w, r.Image)
+}
+
+// aggregate prints the errors of several attempts as one, each once.
+func aggregate(errs []string) string {
+	list := make([]error, len(errs))
+	for i, e := range errs {
+		list[i] = errors.New(e)
+	}
+	return utilerrors.NewAggregate(list).Error()
 }
 
 func (kl *Kubelet) pullFailed(w *worker, spec *corev1.Container, r cri.Response) {

@@ -55,6 +55,7 @@ type state struct {
 	Node     nodeState
 	Workers  map[types.UID]*worker
 	Pulls    []pull // the first one is under way
+	Pulled   pullRecords
 	Phase    time.Duration
 	Began    kernel.Time
 	Stopped  bool
@@ -99,7 +100,7 @@ func New(k *kernel.Kernel, log *trace.Log, board *fault.Board, c *client.Client,
 		services: client.NewCache[*corev1.Service](c, client.Selector{}),
 		recorder: client.NewRecorder(c, "kubelet", cfg.Node),
 		state: state{
-			Workers: map[types.UID]*worker{}, Asked: map[uint64]asked{}, Serving: map[uint64]serving{},
+			Workers: map[types.UID]*worker{}, Asked: map[uint64]asked{}, Serving: map[uint64]serving{}, Pulled: pullRecords{},
 		},
 	}
 	kl.Phase = time.Duration(kl.rand.IntN(int(cfg.RelistPeriod)))

@@ -44,7 +44,7 @@ func newStory(t *testing.T, change func(*Config)) *story {
 	s := &story{t: t, k: k, log: trace.New(k), board: fault.NewBoard()}
 	s.api = &fakeAPI{k: k, objects: map[string]kube.Object{}, requests: map[string]int{}, lines: s.line}
 	s.rt = &fakeRuntime{
-		k: k, images: map[string]cri.ImageInfo{}, pullErr: map[string]string{}, startErr: map[string]string{},
+		k: k, images: map[string]cri.ImageInfo{}, pullErr: map[string]string{}, logins: map[string]string{}, startErr: map[string]string{},
 		exits: map[string]exit{}, stops: map[string]exit{}, execs: map[string]cri.Response{}, running: map[string]*fakeContainer{}, logs: map[string][]cri.LogLine{},
 	}
 	s.net = &fakeNet{k: k, answers: map[string]network.Result{}, listening: map[string]bool{}}
@@ -176,8 +176,8 @@ func (s *story) command(d *datadriven.TestData) string {
 		for _, line := range strings.Fields(d.Input) {
 			s.rt.images[line] = cri.ImageInfo{Ref: "docker.io/library/" + line, ID: "docker.io/library/" + strings.Split(line, ":")[0] + "@sha256:1", SizeBytes: 1148356, User: arg("user")}
 		}
-	case "pull-error":
-		s.rt.pullErr[first] = d.Input
+	case "pull-error": // pull-error IMAGE unless=USER:PASSWORD
+		s.rt.pullErr[first], s.rt.logins[first] = d.Input, arg("unless")
 	case "sandbox-error":
 		s.rt.sandboxErr = d.Input
 	case "start-error":

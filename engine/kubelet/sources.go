@@ -124,7 +124,7 @@ func (kl *Kubelet) fetchedOne(t fetchTag, a wire.Answer) {
 	got := result(t.Key, a)
 	w.Got[t.Key] = got
 	st := stage.Create
-	if w.Op.Step == stepPull {
+	if w.Op.Step == stepPull || w.Op.Step == stepVerify {
 		st = stage.Image
 	}
 	kl.fetchHop(w, st, t.Key, got)
@@ -144,9 +144,12 @@ func (kl *Kubelet) fetchHop(w *worker, st stage.ID, key string, got fetched) {
 }
 
 func (kl *Kubelet) haveAll(w *worker) {
-	if w.Op.Step == stepPull {
+	switch w.Op.Step {
+	case stepVerify:
+		kl.verify(w)
+	case stepPull:
 		kl.enqueuePull(w)
-		return
+	default:
+		kl.configured(w)
 	}
-	kl.configured(w)
 }

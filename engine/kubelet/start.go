@@ -18,6 +18,7 @@ import (
 // The steps of opStart; each waits for an answer.
 const (
 	stepInspect = iota // is the image on the node?
+	stepVerify         // may the Pod use it?
 	stepPull
 	stepConfig // the ConfigMaps and Secrets of the environment
 	stepCreate

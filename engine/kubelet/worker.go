@@ -12,6 +12,7 @@ import (
 
 	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/client"
+	"podwalk/engine/cri"
 	"podwalk/engine/kernel"
 	"podwalk/engine/kube"
 	"podwalk/engine/stage"
@@ -92,9 +93,10 @@ type op struct {
 	Alone     bool   // of a kill: waits for those before it
 	Image     string // of a start: the reference with its tag
 	ImageID   string
-	Ref       string // the image's full name, as the status shows it
-	User      string // of the image's config
-	Killed    bool   // of a start: the container still ran when the pass began
+	Ref       string        // the image's full name, as the status shows it
+	User      string        // of the image's config
+	Present   cri.ImageInfo // the image that is there, until it is known whether the Pod may use it
+	Killed    bool          // of a start: the container still ran when the pass began
 	Step      int
 }
 
@@ -155,6 +157,7 @@ func (s state) clone() state {
 		c.Workers[uid] = w.clone()
 	}
 	c.Pulls = slices.Clone(s.Pulls)
+	c.Pulled = s.Pulled.clone()
 	c.Asked = maps.Clone(s.Asked)
 	c.Serving = maps.Clone(s.Serving)
 	return c
