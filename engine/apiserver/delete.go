@@ -45,7 +45,7 @@ func (s *Server) prepareDelete(f *flight, row *resources.Resource) error {
 		return err
 	}
 	f.Expect, f.AndGone = f.OldRev, false
-	f.Object = f.Old.DeepCopyObject()
+	f.Object = shallow(f.Old) // only its metadata will change, field by field
 	if f.Req.Resource == kube.Namespaces {
 		s.prepareNamespaceDelete(f)
 		return nil
@@ -113,7 +113,7 @@ func (s *Server) graceful(f *flight, row *resources.Resource, m metav1.Object) (
 	if m.GetDeletionTimestamp() != nil {
 		return s.shorten(o, m)
 	}
-	in, err := row.Internal(f.Old.DeepCopyObject())
+	in, err := row.Internal(f.Old) // which is only looked at
 	if err != nil {
 		return false, false, apierrors.NewInternalError(err)
 	}

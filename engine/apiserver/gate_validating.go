@@ -12,6 +12,9 @@ func (s *Server) validate(f *flight) error {
 	a := f.attributes(s.k.Now().Wall())
 	setKind(a)
 	var verdicts []trace.PluginVerdict
+	if f.Level == full {
+		verdicts = make([]trace.PluginVerdict, 0, len(s.cfg.Validators))
+	}
 	f.Charges, f.Charged = nil, 0
 	for _, v := range s.cfg.Validators {
 		if w, ok := v.(admission.Warner); ok {

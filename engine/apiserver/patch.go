@@ -80,14 +80,17 @@ func (s *Server) decodePatch(f *flight, row *resources.Resource) error {
 // overlay is an in-process patch: the status, or the labels, annotations, owners and
 // finalizers of `by`, put over old.
 func overlay(old, by runtime.Object, status bool) runtime.Object {
-	v := reflect.ValueOf(old).Elem()
-	c := reflect.New(v.Type())
-	c.Elem().Set(v)
-	obj := c.Interface().(runtime.Object)
 	if status {
-		c.Elem().FieldByName("Status").Set(reflect.ValueOf(by.DeepCopyObject()).Elem().FieldByName("Status"))
+		obj := by.DeepCopyObject()
+		to, from := reflect.ValueOf(obj).Elem(), reflect.ValueOf(old).Elem()
+		for i := range to.NumField() {
+			if to.Type().Field(i).Name != "Status" {
+				to.Field(i).Set(from.Field(i))
+			}
+		}
 		return obj
 	}
+	obj := shallow(old)
 	m, from := obj.(metav1.Object), by.DeepCopyObject().(metav1.Object)
 	m.SetLabels(merged(copied(m.GetLabels()), from.GetLabels()))
 	m.SetAnnotations(merged(copied(m.GetAnnotations()), from.GetAnnotations()))
@@ -98,6 +101,14 @@ func overlay(old, by runtime.Object, status bool) runtime.Object {
 		m.SetFinalizers(from.GetFinalizers())
 	}
 	return obj
+}
+
+// shallow copies an object's own fields; what they point to is shared.
+func shallow(obj runtime.Object) runtime.Object {
+	v := reflect.ValueOf(obj).Elem()
+	c := reflect.New(v.Type())
+	c.Elem().Set(v)
+	return c.Interface().(runtime.Object)
 }
 
 func copied(m map[string]string) map[string]string {

@@ -259,7 +259,7 @@ func ownCondition(t corev1.PodConditionType) bool {
 
 // conditions returns those of others and then the kubelet's own, in upstream's order.
 func (kl *Kubelet) conditions(w *worker, old, s *corev1.PodStatus, all []corev1.ContainerStatus) []corev1.PodCondition {
-	var out []corev1.PodCondition
+	out := make([]corev1.PodCondition, 0, len(w.Pod.Status.Conditions)+5)
 	for _, c := range w.Pod.Status.Conditions {
 		if !ownCondition(c.Type) {
 			out = append(out, c)

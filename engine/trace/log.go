@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"sort"
 
 	"podwalk/engine/kernel"
@@ -49,6 +50,9 @@ func (l *Log) Record(h Hop) uint64 {
 		}
 		l.back = append(l.back, h)
 	} else if len(l.hops) < hopsMax {
+		if len(l.hops) == cap(l.hops) {
+			l.hops = slices.Grow(l.hops, max(64, len(l.hops))) // append alone grows long lists by a quarter
+		}
 		l.hops = append(l.hops, h)
 	} else {
 		l.dropped++

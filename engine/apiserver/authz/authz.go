@@ -34,6 +34,9 @@ import (
 type Authorizer struct {
 	nodeRules []rbacv1.PolicyRule
 	decisions map[question]decision
+	// named are the objects' names that rules mention, nil where it is not known: to RBAC
+	// all other names are alike.
+	named map[string]bool
 	// witness is, for each object that a node was found to have to do with, the Pod that
 	// refers to it; it is looked at again before it counts.
 	witness map[reference]string
@@ -59,7 +62,10 @@ func New() *Authorizer {
 }
 
 // Invalidate forgets all decisions: an RBAC object has changed.
-func (z *Authorizer) Invalidate() { clear(z.decisions) }
+func (z *Authorizer) Invalidate() {
+	clear(z.decisions)
+	z.named = nil
+}
 
 // Authorize answers for one request. The reason names the binding that allows it.
 func (z *Authorizer) Authorize(a authorizer.Attributes, c admission.Cluster) (bool, string) {
@@ -89,7 +95,10 @@ func (z *Authorizer) byRules(a authorizer.Attributes, c admission.Cluster) decis
 	u := a.GetUser()
 	q := question{
 		u.GetName(), strings.Join(u.GetGroups(), ","), a.GetVerb(), a.GetAPIGroup(), a.GetResource(), a.GetSubresource(),
-		a.GetNamespace(), a.GetName(), a.GetPath(),
+		a.GetNamespace(), "", a.GetPath(),
+	}
+	if z.isNamed(a.GetName(), c) {
+		q.name = a.GetName()
 	}
 	if d, ok := z.decisions[q]; ok {
 		return d
@@ -101,6 +110,28 @@ func (z *Authorizer) byRules(a authorizer.Attributes, c admission.Cluster) decis
 	}
 	z.decisions[q] = d
 	return d
+}
+
+// isNamed reports whether a rule is about the objects of that name alone.
+func (z *Authorizer) isNamed(name string, c admission.Cluster) bool {
+	if z.named == nil {
+		z.named = map[string]bool{}
+		for _, r := range typed[*rbacv1.ClusterRole](c.List(kube.ClusterRoles, "")) {
+			z.note(r.Rules)
+		}
+		for _, r := range typed[*rbacv1.Role](c.List(kube.Roles, "")) {
+			z.note(r.Rules)
+		}
+	}
+	return z.named[name]
+}
+
+func (z *Authorizer) note(rules []rbacv1.PolicyRule) {
+	for _, r := range rules {
+		for _, name := range r.ResourceNames {
+			z.named[name] = true
+		}
+	}
 }
 
 // Rules lists what a user may do in a namespace.
