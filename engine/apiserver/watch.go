@@ -163,7 +163,9 @@ func (s *Server) watch(f *flight, row *resources.Resource) error {
 			if ev.Rev > s.seen { // pump will tell
 				return false
 			}
-			s.tell(l, ev)
+			if kind, _ := kube.KindOf(last(ev)); kind.Resource == row.Storage.Resource {
+				s.tell(l, ev)
+			}
 			return true
 		})
 	}
@@ -209,10 +211,7 @@ func (s *Server) pump() {
 // dispatch finds whom an event concerns: those who watch all of the resource, the name,
 // or the node that the object is or was on.
 func (s *Server) dispatch(ev etcd.Event) {
-	obj := ev.Obj
-	if obj == nil {
-		obj = ev.Prev
-	}
+	obj := last(ev)
 	kind, _ := kube.KindOf(obj)
 	gvr := kind.Resource
 	if gvr.Group == rbacv1.GroupName {
@@ -248,14 +247,7 @@ func (s *Server) tell(l *live, ev etcd.Event) {
 		return
 	}
 	show, kind := ev.Obj, wire.Modified
-	last := ev.Obj
-	if last == nil {
-		last = ev.Gone
-	}
-	if l.Namespace != "" && last.(metav1.Object).GetNamespace() != l.Namespace {
-		return
-	}
-	if !isKind(last, l) {
+	if l.Namespace != "" && last(ev).(metav1.Object).GetNamespace() != l.Namespace {
 		return
 	}
 	is := ev.Obj != nil && l.selection.matches(ev.Obj)
@@ -275,10 +267,12 @@ func (s *Server) tell(l *live, ev etcd.Event) {
 	s.deliver(l, wire.WatchEvent{Type: kind, Object: l.selection.row.Served(show), Revision: ev.Rev})
 }
 
-// isKind keeps a watch that starts from the history to its own resource.
-func isKind(obj runtime.Object, l *live) bool {
-	k, _ := kube.KindOf(obj)
-	return k.Resource == l.selection.row.Storage.Resource
+// last is the object that an event is about, as it was last.
+func last(ev etcd.Event) runtime.Object {
+	if ev.Obj != nil {
+		return ev.Obj
+	}
+	return ev.Gone
 }
 
 func (s *Server) closeWatch(id uint64) {

@@ -24,6 +24,9 @@ const (
 	rememberedMax   = 4096
 )
 
+// forgetEvery is how often a recorder that remembers much looks for what it may forget.
+const forgetEvery = time.Minute
+
 // Recorder writes Events about objects: core/v1 ones with upstream's aggregation (the
 // kubelet and the controllers), or events.k8s.io ones with series (the scheduler). It
 // belongs to one actor, is part of its snapshot, and ignores the API server's answers,
@@ -42,6 +45,7 @@ type recorderState struct {
 	Similar map[string]similarGroup // by everything but the message
 	Tokens  map[string]tokenBucket  // by source and object
 	Series  map[string]seenSeries
+	Forgot  time.Time // when it last looked for what it may forget
 }
 
 type seenEvent struct {
@@ -81,7 +85,7 @@ func NewSeriesRecorder(c *Client, component string) *Recorder {
 }
 
 func newRecorderState() recorderState {
-	return recorderState{map[string]seenEvent{}, map[string]similarGroup{}, map[string]tokenBucket{}, map[string]seenSeries{}}
+	return recorderState{map[string]seenEvent{}, map[string]similarGroup{}, map[string]tokenBucket{}, map[string]seenSeries{}, time.Time{}}
 }
 
 // Event records a thing that happened to an object. eventType is Normal or Warning.
@@ -247,6 +251,10 @@ func (r *Recorder) recordSeries(about kube.Object, eventType, reason, action, no
 // longest ago goes first.
 func (r *Recorder) forget() {
 	now := r.c.k.Now().Wall()
+	if max(len(r.state.Similar), len(r.state.Series)) <= rememberedMax || now.Sub(r.state.Forgot) < forgetEvery {
+		return
+	}
+	r.state.Forgot = now
 	stale := func(last time.Time) bool { return now.Sub(last) > similarInterval }
 	if len(r.state.Similar) > rememberedMax {
 		maps.DeleteFunc(r.state.Similar, func(_ string, g similarGroup) bool { return stale(g.Last) })
@@ -276,5 +284,5 @@ func (r *Recorder) Snapshot() any { return r.state.clone() }
 func (r *Recorder) Restore(snap any) { r.state = snap.(recorderState).clone() }
 
 func (s recorderState) clone() recorderState {
-	return recorderState{maps.Clone(s.Seen), maps.Clone(s.Similar), maps.Clone(s.Tokens), maps.Clone(s.Series)}
+	return recorderState{maps.Clone(s.Seen), maps.Clone(s.Similar), maps.Clone(s.Tokens), maps.Clone(s.Series), s.Forgot}
 }

@@ -93,17 +93,22 @@ type Kernel struct {
 	seq    uint64
 	cause  uint64
 	queue  *btree.BTreeG[*entry]
-	busy   map[ActorID]Time
 	rand   map[string]*Rand
-	actors map[ActorID]Actor
+	actors map[ActorID]*seat
 	states map[string]State
 	names  []string // keys of states, sorted
 
-	current ActorID
+	current *seat
 	steps   uint64
 	stalled int
 	seen    map[ActorID]int // who was active while time stood still
 	err     error
+}
+
+// seat is an actor's place in the kernel.
+type seat struct {
+	actor Actor
+	busy  Time // until then its events wait
 }
 
 // New returns an empty kernel at time zero.
@@ -111,9 +116,8 @@ func New(seed uint64) *Kernel {
 	return &Kernel{
 		seed:   seed,
 		queue:  newQueue(),
-		busy:   map[ActorID]Time{},
 		rand:   map[string]*Rand{},
-		actors: map[ActorID]Actor{},
+		actors: map[ActorID]*seat{},
 		states: map[string]State{},
 		seen:   map[ActorID]int{},
 	}
@@ -131,7 +135,7 @@ func (k *Kernel) Register(id ActorID, a Actor) {
 	if _, ok := k.actors[id]; ok {
 		panic("kernel: actor registered twice: " + string(id))
 	}
-	k.actors[id] = a
+	k.actors[id] = &seat{actor: a}
 	if s, ok := a.(State); ok {
 		k.Attach(string(id), s)
 	}
@@ -190,8 +194,8 @@ func (k *Kernel) Cancel(t Timer) bool {
 // Busy makes the actor that is handling an event unavailable for d: its further events
 // wait in order. It models the service time of a component that does one thing at a time.
 func (k *Kernel) Busy(d time.Duration) {
-	if d > 0 {
-		k.busy[k.current] = k.now.Add(d)
+	if d > 0 && k.current != nil {
+		k.current.busy = k.now.Add(d)
 	}
 }
 
@@ -222,9 +226,10 @@ func (k *Kernel) Step() bool {
 		if !ok {
 			return false
 		}
-		if until := k.busy[e.to]; until > e.at {
+		to, ok := k.actors[e.to]
+		if ok && to.busy > e.at {
 			later := *e // put off, keeping its place in the order
-			later.at = until
+			later.at = to.busy
 			k.queue.Set(&later)
 			continue
 		}
@@ -232,14 +237,13 @@ func (k *Kernel) Step() bool {
 		if k.err != nil {
 			return false
 		}
-		a, ok := k.actors[e.to]
 		if !ok {
 			continue // the actor is gone (a node that was removed): nobody hears it
 		}
-		k.now, k.cause, k.current = e.at, e.cause, e.to
+		k.now, k.cause, k.current = e.at, e.cause, to
 		k.steps++
-		a.Handle(e.ev)
-		k.cause, k.current = 0, ""
+		to.actor.Handle(e.ev)
+		k.cause, k.current = 0, nil
 		return true
 	}
 	return false
@@ -319,13 +323,13 @@ func (s *Snapshot) Steps() uint64 { return s.steps }
 func (k *Kernel) Snapshot() *Snapshot {
 	s := &Snapshot{
 		now: k.now, seq: k.seq, steps: k.steps, queue: k.queue.Copy(),
-		busy:   make(map[ActorID]Time, len(k.busy)),
+		busy:   map[ActorID]Time{},
 		rand:   make(map[string]Rand, len(k.rand)),
 		states: make(map[string]any, len(k.states)),
 	}
-	for id, t := range k.busy {
-		if t > k.now {
-			s.busy[id] = t
+	for id, to := range k.actors {
+		if to.busy > k.now {
+			s.busy[id] = to.busy
 		}
 	}
 	for name, r := range k.rand {
@@ -343,9 +347,8 @@ func (k *Kernel) Snapshot() *Snapshot {
 func (k *Kernel) Restore(s *Snapshot) {
 	k.now, k.seq, k.steps, k.cause, k.err, k.stalled = s.now, s.seq, s.steps, 0, nil, 0
 	k.queue = s.queue.Copy()
-	clear(k.busy)
-	for id, t := range s.busy {
-		k.busy[id] = t
+	for id, to := range k.actors {
+		to.busy = s.busy[id]
 	}
 	// Streams keep their identity: components may hold on to a *Rand.
 	for name, r := range k.rand {
