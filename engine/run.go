@@ -3,7 +3,9 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -39,6 +41,23 @@ type Run struct {
 	mistake Mistake
 	// clean are the manifests of workloads as they were before a mistake came in.
 	clean map[trace.Ref][]byte
+	// Printed, where it is set, is told what each kubectl command of the story printed.
+	Printed func(line string, out Output)
+}
+
+// CommandError is a command of a story that kubectl itself did not take, or that asked
+// for something that there is not. What the cluster refuses is no error.
+type CommandError struct {
+	Line string
+	Output
+}
+
+func (e *CommandError) Error() string {
+	why := strings.TrimSpace(e.Stderr)
+	if why == "" {
+		why = fmt.Sprintf("it ends with exit code %d", e.Code)
+	}
+	return e.Line + ": " + why
 }
 
 // Mistake is a patch of a workload's Pod spec: something that is wrong in a manifest.
@@ -139,56 +158,88 @@ func (r *Run) kubectl(line string) (Output, error) {
 func (r *Run) Play(steps []scenario.Step) error {
 	r.Here()
 	for _, s := range steps {
-		if s.Kubectl != "" {
-			out, err := r.kubectl(s.Kubectl)
-			if err != nil {
-				return err
-			}
-			if out.Code != 0 && r.headVerdict().Ready {
-				return fmt.Errorf("%s: %s", s.Kubectl, bytes.TrimSpace([]byte(out.Stderr)))
-			}
-			if err := r.writeMistake(); err != nil {
-				return err
-			}
-			continue
-		}
-		if s.Apply != "" && !r.mistake.Empty() {
-			if err := r.remember([]byte(s.Apply)); err != nil {
-				return err
-			}
-			text, err := r.mistake.inManifest([]byte(s.Apply))
-			if err != nil {
-				return err
-			}
-			s.Apply = string(text)
-		}
-		if err := r.Act(func(e *Engine) error { return e.Play(s, r.Scenario.Namespace) }); err != nil {
+		if err := r.play(s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (r *Run) play(s scenario.Step) error {
+	if s.Kubectl != "" {
+		if err := r.command(s.Kubectl); err != nil {
+			return err
+		}
+		return r.writeMistake()
+	}
+	if s.Apply != "" && !r.mistake.Empty() {
+		if err := r.remember([]byte(s.Apply)); err != nil {
+			return err
+		}
+		text, err := r.mistake.inManifest([]byte(s.Apply))
+		if err != nil {
+			return err
+		}
+		s.Apply = string(text)
+	}
+	return r.Act(func(e *Engine) error { return e.Play(s, r.Scenario.Namespace) })
+}
+
+// command runs one command of the story. It is an error where kubectl ends with one that
+// no refusal of the cluster is behind; a wait that was in vain is judged by the verdict.
+func (r *Run) command(line string) error {
+	refused := r.refusals()
+	out, err := r.kubectl(line)
+	if err != nil {
+		return err
+	}
+	inVain := strings.Contains(out.Stderr, "timed out waiting for the condition") || strings.Contains(out.Stderr, "exceeded its progress deadline")
+	if out.Code != 0 && !inVain && r.refusals() == refused {
+		return &CommandError{line, out}
+	}
+	if r.Printed != nil {
+		r.Printed(line, out)
+	}
+	return nil
+}
+
+func (r *Run) refusals() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.head.refused)
+}
+
 // PlayAside carries out steps of somebody else: what they create is not part of what the
-// story asks for, and is neither judged nor written again.
+// story asks for, and is neither judged nor written again. That the cluster refuses one is
+// an error.
 func (r *Run) PlayAside(steps []scenario.Step) error {
 	var asked []trace.Ref
+	var refused []uint64
 	_ = r.Engine(func(e *Engine) error {
-		asked = e.asked
+		asked, refused = e.asked, e.refused
 		return nil
 	})
 	err := r.Play(steps)
-	_ = r.Engine(func(e *Engine) error {
-		e.asked = asked
-		return nil
-	})
-	return err
+	return errors.Join(err, r.Engine(func(e *Engine) error {
+		var bad error
+		if len(e.refused) > len(refused) {
+			h, _ := e.log.Get(e.refused[len(refused)])
+			bad = errors.New(h.Message)
+		}
+		e.asked, e.refused = asked, refused
+		return bad
+	}))
 }
 
-func (r *Run) headVerdict() Verdict {
+// Asked reports whether the story has asked for an object of that kind, and whether the
+// cluster has refused something of it.
+func (r *Run) Asked(kind string) (asked, refused bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.head.Verdict()
+	for _, ref := range r.head.asked {
+		asked = asked || ref.Kind == kind
+	}
+	return asked, len(r.head.refused) > 0
 }
 
 // Engine gives access to the cluster at the head, for as long as f runs.

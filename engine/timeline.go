@@ -34,6 +34,9 @@ type Timeline struct {
 	// there, and the story does not move. nil: commands reach the head.
 	look  *Engine
 	spare *Engine // to be used as look again
+
+	stream  func(*Engine) bool // of Stream
+	stopped bool               // it said so
 }
 
 type keyframe struct {
@@ -67,8 +70,20 @@ func (t *Timeline) keyframe() {
 	t.frames = append(t.frames, keyframe{hops: t.head.log.Len(), snap: t.head.Snapshot()})
 }
 
+// Stream gives f the head whenever it has come further, until f returns false: then the
+// run stops. Nobody wants to go back in such a run, so no keyframes are kept.
+func (t *Timeline) Stream(f func(*Engine) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stream = f
+}
+
 // mark adds a keyframe when the head has come far enough since the last one.
 func (t *Timeline) mark() {
+	if t.stream != nil {
+		t.stopped = t.stopped || !t.stream(t.head)
+		return
+	}
 	if t.head.k.Steps()-t.frames[len(t.frames)-1].snap.Turn() >= keyframeTurns {
 		t.keyframe()
 	}
@@ -148,7 +163,9 @@ func (t *Timeline) Run(hops int, within time.Duration) bool {
 func (t *Timeline) Settle(deadline time.Duration) Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.head.settle(deadline, t.mark)
+	v := t.head.settle(deadline, func() bool { t.mark(); return !t.stopped })
+	t.mark()
+	return v
 }
 
 // Verdict judges the run at the head.
@@ -378,4 +395,18 @@ func (o Outside) Err() error {
 	o.t.mu.Lock()
 	defer o.t.mu.Unlock()
 	return o.t.reached(false).Err()
+}
+
+// Settled reports whether nothing more is to be expected for now: what was asked for is
+// there, and the story has stood still for as long as that takes to be believed. Clients
+// that watch may stop then.
+func (o Outside) Settled() bool {
+	o.t.mu.Lock()
+	defer o.t.mu.Unlock()
+	e := o.t.reached(false)
+	last := e.acted
+	if h := e.log.Hops(); len(h) > 0 {
+		last = max(last, h[len(h)-1].At)
+	}
+	return e.k.Now() >= last.Add(e.quiet()) && e.Verdict().Ready
 }

@@ -8,6 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"podwalk/engine/kernel"
 	"podwalk/engine/kube"
 	"podwalk/engine/stage"
 	"podwalk/engine/trace"
@@ -50,20 +51,20 @@ func (v Verdict) String() string {
 // moment, or the deadline (counted from the last thing that somebody did) has passed, and
 // returns the verdict.
 func (e *Engine) Settle(deadline time.Duration) Verdict {
-	return e.settle(deadline, func() {})
+	return e.settle(deadline, func() bool { return true })
 }
 
-func (e *Engine) settle(deadline time.Duration, tick func()) Verdict {
+// settle is Settle; tick is called now and then and stops it with false.
+func (e *Engine) settle(deadline time.Duration, tick func() bool) Verdict {
 	if deadline <= 0 {
 		deadline = DeadlineDefault
 	}
 	end := e.acted.Add(deadline)
 	for e.k.Err() == nil {
-		tick()
 		if v := e.Verdict(); v.Ready {
 			// Let what is under way end (status reports, endpoint slices), and look again.
-			e.Advance(e.quiet())
-			if v := e.Verdict(); v.Ready {
+			on := e.pass(e.k.Now().Add(e.quiet()), tick)
+			if v := e.Verdict(); v.Ready || !on {
 				return v
 			}
 			continue
@@ -71,12 +72,30 @@ func (e *Engine) settle(deadline time.Duration, tick func()) Verdict {
 		if len(e.refused) > 0 && len(e.asked) == 0 {
 			break // nothing was accepted: nothing will come
 		}
-		if e.k.Now() >= end {
+		if e.k.Now() >= end || !e.pass(min(end, e.k.Now().Add(500*time.Millisecond)), tick) {
 			break
 		}
-		e.k.AdvanceTo(min(end, e.k.Now().Add(500*time.Millisecond)))
 	}
 	return e.Verdict()
+}
+
+// tickTurns is how many events lie between two ticks.
+const tickTurns = 256
+
+// pass lets time pass, and reports false when tick has stopped it.
+func (e *Engine) pass(until kernel.Time, tick func() bool) bool {
+	for n := 0; ; n++ {
+		if n%tickTurns == 0 && !tick() {
+			return false
+		}
+		if at, ok := e.k.Next(); !ok || at > until || !e.k.Step() {
+			break
+		}
+	}
+	if e.k.Err() == nil {
+		e.k.AdvanceTo(until)
+	}
+	return true
 }
 
 // Verdict judges the run as it stands.

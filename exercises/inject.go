@@ -1,6 +1,8 @@
 package exercises
 
 import (
+	"fmt"
+
 	"podwalk/engine"
 )
 
@@ -8,7 +10,7 @@ import (
 // on follows from it.
 func (f Fault) Inject(r *engine.Run) error {
 	if err := r.PlayAside(f.Change); err != nil {
-		return err
+		return fmt.Errorf("fault %s cannot be injected into this story: %w", f.ID, err)
 	}
 	switch {
 	case len(f.Pod) > 0 || len(f.Container) > 0:
@@ -43,13 +45,18 @@ func PlayWith(r *engine.Run, faults []Fault) (engine.Verdict, error) {
 }
 
 // PlayStory plays the run's story with faults in it from the beginning; what follows from
-// it lies ahead.
+// it lies ahead. A fault to which the story gives nothing to act on is an error.
 func PlayStory(r *engine.Run, faults []Fault) error {
 	if err := injectAll(r, faults, false); err != nil {
 		return err
 	}
 	if err := r.Play(r.Scenario.Steps); err != nil {
 		return err
+	}
+	for _, f := range faults {
+		if asked, refused := r.Asked(f.Needs); f.Needs != "" && !asked && !refused {
+			return fmt.Errorf("fault %s needs a %s in the story, and there is none; add one, or give the fault alone to see it in a story of its own", f.ID, f.Needs)
+		}
 	}
 	return injectAll(r, faults, true)
 }

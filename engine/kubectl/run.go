@@ -50,6 +50,9 @@ func (s *Session) Run(ctx context.Context, line string, stdin []byte) Result {
 // RunArgs runs kubectl with arguments. env overrides the child's environment.
 func (s *Session) RunArgs(ctx context.Context, args []string, stdin []byte, env ...string) Result {
 	l := parse(args)
+	if err := s.unreadable(args); err != nil {
+		return Result{Exit: 1, Stderr: "error: " + err.Error() + "\n"}
+	}
 	if l.verb == "edit" && s.cfg.Editor == "" {
 		return Result{Exit: 1, Stderr: "error: kubectl edit needs a terminal of its own. Use kubectl patch, kubectl set image or kubectl scale, " +
 			"or: kubectl get TYPE NAME -o yaml, change the text, kubectl apply -f FILE\n"}
@@ -65,7 +68,7 @@ func (s *Session) RunArgs(ctx context.Context, args []string, stdin []byte, env 
 	defer forget()
 	reached := make(chan bool, 1)
 	go func() {
-		if s.shared.Until(ctx, deadline) {
+		if s.until(ctx, l, deadline) {
 			s.quiet(ctx) // what happened at the very deadline still reaches the child
 			reached <- true
 			cancel()
@@ -82,6 +85,51 @@ func (s *Session) RunArgs(ctx context.Context, args []string, stdin []byte, env 
 	default:
 	}
 	return r
+}
+
+// until blocks until the deadline, and for a command that watches until nothing more
+// happens in the cluster. It reports false when ctx ended first.
+func (s *Session) until(ctx context.Context, l line, deadline kernel.Time) bool {
+	for l.watches && s.shared.Now() < deadline {
+		if !s.shared.Until(ctx, min(deadline, s.shared.Now().Add(watchStep))) {
+			return false
+		}
+		if s.shared.Settled() {
+			return true
+		}
+	}
+	return s.shared.Until(ctx, deadline)
+}
+
+// watchStep is how often it is asked whether a watch may end.
+const watchStep = 500 * time.Millisecond
+
+// fileMax bounds the files that a command line names: kubectl reads them whole.
+const fileMax = 16 << 20
+
+// unreadable reports a file among the arguments that has no end, or hardly one.
+func (s *Session) unreadable(args []string) error {
+	for _, a := range args {
+		if a == "--" {
+			break
+		}
+		names := strings.Split(a, "=")
+		names = append(names, strings.TrimPrefix(a, "-f"))
+		for _, name := range names {
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(s.Dir(), name)
+			}
+			st, err := os.Stat(name)
+			switch {
+			case err != nil || name == os.DevNull:
+			case st.Mode()&os.ModeDevice != 0:
+				return fmt.Errorf("%s is a device, not a file; kubectl would read it without an end", name)
+			case st.Mode().IsRegular() && st.Size() > fileMax:
+				return fmt.Errorf("%s has %d bytes; the API server takes at most 3 MiB in one request", name, st.Size())
+			}
+		}
+	}
+	return nil
 }
 
 // interrupted is the exit code of a child that was stopped, as a shell tells it.
@@ -139,6 +187,12 @@ func (s *Session) pace(ctx context.Context, l line) (stop func()) {
 func (s *Session) expired(l line, args []string, after time.Duration, r Result, env []string) Result {
 	now := []string{"--timeout=1ns"}
 	switch {
+	case l.watches:
+		what := "nothing more happens"
+		if !s.shared.Settled() {
+			what = fmt.Sprintf("%s of simulated time are over", after)
+		}
+		return Result{Stdout: r.Stdout, Stderr: r.Stderr + "(the watch is ended: " + what + ")\n"}
 	case l.timeout > 0 && (l.verb == "wait" || l.verb == "rollout"):
 		late := s.exec(context.Background(), append(without(args, "--timeout", true), now...), nil, env...)
 		return Result{Stdout: r.Stdout, Stderr: r.Stderr + late.Stderr, Exit: late.Exit}
@@ -232,6 +286,7 @@ type line struct {
 	at      int           // index of the verb
 	timeout time.Duration // how long the command waits at most; 0: it does not say
 	polls   bool
+	watches bool // it goes on until somebody interrupts it
 }
 
 // valued are kubectl's global flags that take their value as the next word.
@@ -257,6 +312,9 @@ func parse(args []string) line {
 	}
 	rest := args[l.at+1:]
 	switch l.verb {
+	case "get", "events", "logs", "log":
+		l.watches = watches(l.verb, rest)
+		return l
 	case "wait":
 		l.timeout = 30 * time.Second
 		l.polls = slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "--for=create") || strings.EqualFold(a, "create") })
@@ -278,6 +336,29 @@ func parse(args []string) line {
 		}
 	}
 	return l
+}
+
+// watches reports whether a command that looks goes on looking: -w, and -f of logs.
+func watches(verb string, args []string) bool {
+	short, long := "w", []string{"--watch", "--watch-only"}
+	if strings.HasPrefix(verb, "log") {
+		short, long = "f", []string{"--follow"}
+	}
+	for i, a := range args {
+		if i > 0 && (args[i-1] == "-n" || args[i-1] == "-o" || args[i-1] == "-l") {
+			continue // a value
+		}
+		name, value, _ := strings.Cut(a, "=")
+		switch {
+		case a == "--":
+			return false
+		case slices.Contains(long, name):
+			return value != "false"
+		case len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.Contains(a, short) && strings.Trim(a[1:], "ARp"+short) == "":
+			return true
+		}
+	}
+	return false
 }
 
 // unhurried takes the timeout off the child's wall clock: the session keeps it in virtual

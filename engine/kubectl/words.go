@@ -78,8 +78,8 @@ type ShellError struct{ Char string }
 
 func (e *ShellError) Error() string {
 	what := map[string]string{
-		"|": "pipes", ">": "redirection", "<": "redirection", ";": "several commands on one line",
-		"&": "background commands", "$": "variables", "`": "command substitution", "(": "subshells", ")": "subshells",
+		"|": "pipes do", ">": "redirection does", "<": "redirection does", ";": "several commands on one line do",
+		"&": "background commands do", "$": "variables do", "`": "command substitution does", "(": "subshells do", ")": "subshells do",
 	}[e.Char]
-	return fmt.Sprintf("%q: this prompt runs one kubectl command and no shell, so %s do not work here (quote the character to pass it on)", e.Char, what)
+	return fmt.Sprintf("%q: this prompt runs one kubectl command and no shell, so %s not work here (quote the character to pass it on)", e.Char, what)
 }

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"podwalk/engine/kernel"
 	"podwalk/engine/stage"
@@ -13,15 +16,37 @@ import (
 
 // Story returns the hops in focus, numbered 1 to n without gaps; a cause that lies in the
 // background is replaced by the nearest cause in focus before it, or 0.
-func (l *Log) Story() []Hop {
-	out := append([]Hop(nil), l.hops...)
-	number := make(map[uint64]uint64, len(out))
-	for i := range out {
-		number[out[i].Seq] = uint64(i + 1)
+func (l *Log) Story() []Hop { return new(Follower).Next(l) }
+
+// Follower tells the story of a log while it grows.
+type Follower struct {
+	told   int
+	last   uint64            // the Seq of the last hop that was told
+	number map[uint64]uint64 // by Seq
+}
+
+// Next returns the hops that have come since the last call, numbered as in Story.
+func (f *Follower) Next(l *Log) []Hop {
+	if f.number == nil {
+		f.number = map[uint64]uint64{}
+	}
+	from := f.told
+	if f.told > 0 && l.hops[f.told-1].Seq != f.last {
+		from = 0 // a hop was promoted that lies before those that were told
+	}
+	var out []Hop
+	for _, h := range l.hops[from:] {
+		if f.number[h.Seq] == 0 {
+			f.number[h.Seq] = uint64(len(f.number) + 1)
+			out = append(out, h)
+		}
+	}
+	if f.told = len(l.hops); f.told > 0 {
+		f.last = l.hops[f.told-1].Seq
 	}
 	for i := range out {
 		cause := out[i].Cause
-		for cause != 0 && number[cause] == 0 {
+		for cause != 0 && f.number[cause] == 0 {
 			h, ok := l.Get(cause)
 			if !ok {
 				cause = 0
@@ -29,10 +54,35 @@ func (l *Log) Story() []Hop {
 			}
 			cause = h.Cause
 		}
-		out[i].Seq, out[i].Cause = uint64(i+1), number[cause]
+		out[i].Seq, out[i].Cause = f.number[out[i].Seq], f.number[cause]
 	}
 	return out
 }
+
+// Printable returns s as it can be shown on a terminal: what is not printable (escape
+// sequences, marks that turn the direction of writing) is written as an escape. Line
+// breaks stay.
+func Printable(s string) string {
+	if strings.IndexFunc(s, unprintable) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i, w := 0, 0; i < len(s); i += w {
+		var r rune
+		r, w = utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && w == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unprintable(r):
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }
 
 // Line returns a hop as one line with fixed columns: time since origin, badge, stage,
 // outcome, who asked whom for what, about which object, and the literal words.
@@ -47,9 +97,9 @@ func (h Hop) Line(origin kernel.Time) string {
 		b.WriteString("  " + h.Reason)
 	}
 	if h.Message != "" {
-		b.WriteString(": " + strings.ReplaceAll(h.Message, "\n", " "))
+		b.WriteString(": " + h.Message)
 	}
-	return b.String()
+	return Printable(strings.ReplaceAll(b.String(), "\n", " "))
 }
 
 // Edge returns "from → to verb" in ASCII.
@@ -139,5 +189,5 @@ func mermaidText(h Hop) string {
 	if h.Reason != "" {
 		t += " " + h.Reason
 	}
-	return strings.NewReplacer("\n", " ", ";", ",", "#", "").Replace(t)
+	return Printable(strings.NewReplacer("\n", " ", ";", ",", "#", "").Replace(t))
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"podwalk/engine"
 	"podwalk/engine/kubectl"
 	"podwalk/engine/stage"
+	"podwalk/engine/trace"
 	"podwalk/tui/config"
 	"podwalk/tui/i18n"
 )
@@ -42,7 +42,7 @@ func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	case errors.As(err, &code):
 		return int(code)
 	}
-	fmt.Fprintln(stderr, "podwalk: "+err.Error())
+	fmt.Fprintln(stderr, "podwalk: "+trace.Printable(err.Error()))
 	var u *usageError
 	if errors.As(err, &u) && u.hint != "" {
 		fmt.Fprintln(stderr, u.hint)
@@ -58,6 +58,8 @@ type command struct {
 	stderr io.Writer
 	bundle *i18n.Bundle
 	cfg    config.Config
+	// stdinRead says that a manifest has come from standard input.
+	stdinRead bool
 }
 
 func (c *command) words() *i18n.Catalog { return c.bundle.In(i18n.Lang(c.lang())) }
@@ -79,6 +81,9 @@ func usage(format string, args ...any) error {
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && args[0] == "" {
+		return &usageError{text: "there is an empty argument ''; a command is missing, or a variable of your shell is empty", hint: "see " + cmd.CommandPath() + " --help"}
+	}
 	if len(args) > 0 && !cmd.HasParent() {
 		text := fmt.Sprintf("there is no command %q", args[0])
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
@@ -108,7 +113,7 @@ func (c *command) root() *cobra.Command {
 					given[name] = *v
 				}
 			}
-			cfg, err := config.Load(config.Source{Flags: given, Env: c.env, Read: os.ReadFile})
+			cfg, err := config.Load(config.Source{Flags: given, Env: c.env, Read: readSettings})
 			if err != nil {
 				return usage("%v", err)
 			}

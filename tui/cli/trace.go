@@ -1,14 +1,15 @@
 package cli
 
 import (
+	"context"
 	"fmt"
-	"io"
-	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"podwalk/engine"
+	"podwalk/engine/kubectl"
 	"podwalk/engine/scenario"
 	"podwalk/engine/trace"
 	"podwalk/exercises"
@@ -33,7 +34,7 @@ func (c *command) trace() *cobra.Command {
 		Long: `Runs commands and manifests on the simulated cluster, prints every hop, and ends with
 "ready" (exit code 0) or "failed at: STAGE" (exit code 1). Bad input ends with exit code 2.`,
 		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error { return c.runTrace(o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.runTrace(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.files, "filename", "f", nil, "manifest to create (- for standard input); may be repeated")
@@ -44,26 +45,55 @@ func (c *command) trace() *cobra.Command {
 	return cmd
 }
 
-func (c *command) runTrace(o traceOptions) error {
-	switch o.output {
-	case "text", "json", "mermaid":
-	default:
-		return usage("-o takes text, json or mermaid, not %q", o.output)
+func (c *command) runTrace(ctx context.Context, o traceOptions) error {
+	out, err := c.hopWriter(o.output)
+	if err != nil {
+		return err
 	}
 	story, faults, err := c.story(o)
 	if err != nil {
 		return err
+	}
+	if len(o.files)+len(o.runs)+len(o.faults) == 0 {
+		fmt.Fprintf(c.stderr, "nothing was asked for, so this is %s; see podwalk trace --help\n", storyDefault)
 	}
 	run, err := engine.StartRun(story, c.newKubectl)
 	if err != nil {
 		return err
 	}
 	defer run.Close()
-	verdict, err := exercises.PlayWith(run, faults)
-	if err != nil {
-		return err
+	defer context.AfterFunc(ctx, func() { run.Close() })() // an interrupt ends a kubectl that waits
+	run.Printed = c.printed
+	var broken error
+	run.Stream(func(e *engine.Engine) bool {
+		if broken == nil {
+			broken = out.tell(e, false)
+		}
+		return ctx.Err() == nil && broken == nil
+	})
+	if err := exercises.PlayStory(run, faults); err != nil && ctx.Err() == nil {
+		return usage("%v", err)
 	}
-	return run.Engine(func(e *engine.Engine) error { return c.printTrace(o.output, e, verdict) })
+	verdict := run.Settle(run.Deadline())
+	switch {
+	case ctx.Err() != nil:
+		return exitCode(130)
+	case broken != nil:
+		return broken
+	}
+	return run.Engine(func(e *engine.Engine) error {
+		if err := out.tell(e, true); err != nil {
+			return err
+		}
+		return c.printVerdict(o.output, e, verdict)
+	})
+}
+
+// printed shows what a command said that only looks; what others did is in the hops.
+func (c *command) printed(line string, out engine.Output) {
+	if !kubectl.Changes(line) {
+		fmt.Fprintf(c.stderr, "$ %s\n%s%s", line, out.Stdout, out.Stderr)
+	}
 }
 
 // story is what shall happen: the given commands and manifests, else the first fault's
@@ -86,6 +116,9 @@ func (c *command) story(o traceOptions) (scenario.Scenario, []exercises.Fault, e
 		s.Steps = append(s.Steps, scenario.Step{Apply: text})
 	}
 	for _, line := range o.runs {
+		if words := strings.Fields(line); len(words) == 0 || len(words) == 1 && (words[0] == "kubectl" || words[0] == "k") {
+			return s, nil, usage("--run %q: a command is missing, such as --run %q", line, storyDefault)
+		}
 		s.Steps = append(s.Steps, scenario.Step{Kubectl: line})
 	}
 	switch {
@@ -101,43 +134,48 @@ func (c *command) story(o traceOptions) (scenario.Scenario, []exercises.Fault, e
 	return s, faults, nil
 }
 
-// readManifest reads a file and checks it as far as kubectl would, so that the error
-// names the file and the document.
-func (c *command) readManifest(name string) (string, error) {
-	var data []byte
-	var err error
-	if name == "-" {
-		data, err = io.ReadAll(io.LimitReader(c.stdin, 4<<20))
-	} else {
-		data, err = os.ReadFile(name)
-	}
-	if err != nil {
-		return "", usage("%v", err)
-	}
-	if err := engine.CheckManifest(data); err != nil {
-		return "", usage("%s: %v", name, err)
-	}
-	return string(data), nil
+// hopWriter writes the hops of a run while it goes on.
+type hopWriter struct {
+	story trace.Follower
+	write func(hops []trace.Hop, e *engine.Engine) error
+	// whole formats can be written only at the end.
+	whole bool
 }
 
-func (c *command) printTrace(format string, e *engine.Engine, v engine.Verdict) error {
-	hops := e.Trace().Story()
-	var err error
+func (c *command) hopWriter(format string) (*hopWriter, error) {
 	switch format {
 	case "json":
-		err = trace.WriteJSON(c.stdout, hops, e.Origin())
+		return &hopWriter{write: func(hops []trace.Hop, e *engine.Engine) error { return trace.WriteJSON(c.stdout, hops, e.Origin()) }}, nil
 	case "mermaid":
-		err = trace.WriteMermaid(c.stdout, hops, e.Origin())
-	default:
-		for _, h := range hops {
-			if _, err = fmt.Fprintln(c.stdout, h.Line(e.Origin())); err != nil {
-				break
+		return &hopWriter{whole: true, write: func(hops []trace.Hop, e *engine.Engine) error {
+			return trace.WriteMermaid(c.stdout, hops, e.Origin())
+		}}, nil
+	case "text":
+		return &hopWriter{write: func(hops []trace.Hop, e *engine.Engine) error {
+			var b strings.Builder
+			for _, h := range hops {
+				b.WriteString(h.Line(e.Origin()) + "\n")
 			}
-		}
+			_, err := c.stdout.Write([]byte(b.String()))
+			return err
+		}}, nil
 	}
-	if err != nil {
-		return err
+	return nil, usage("-o takes text, json or mermaid, not %q", format)
+}
+
+// tell writes the hops that have come since it was called last.
+func (w *hopWriter) tell(e *engine.Engine, end bool) error {
+	if w.whole && !end {
+		return nil
 	}
+	hops := w.story.Next(e.Trace())
+	if len(hops) == 0 && !w.whole {
+		return nil
+	}
+	return w.write(hops, e)
+}
+
+func (c *command) printVerdict(format string, e *engine.Engine, v engine.Verdict) error {
 	last := c.stdout
 	if format != "text" {
 		last = c.stderr // stdout is for the program that reads it
@@ -145,10 +183,13 @@ func (c *command) printTrace(format string, e *engine.Engine, v engine.Verdict) 
 	for _, ref := range e.Inert() {
 		fmt.Fprintf(c.stderr, "note: %s %s is stored, but nothing in this simulation acts on a %[1]s yet\n", ref.Kind, ref.Name)
 	}
+	if n := e.Trace().Dropped(); n > 0 {
+		fmt.Fprintf(c.stderr, "note: a trace holds %d hops; %d more are left out\n", e.Trace().Len(), n)
+	}
 	if v.Ready {
 		fmt.Fprintln(last, "ready")
 		return nil
 	}
-	fmt.Fprintln(last, "failed at: "+v.String())
+	fmt.Fprintln(last, "failed at: "+trace.Printable(v.String()))
 	return exitCode(1)
 }

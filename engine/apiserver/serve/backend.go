@@ -305,3 +305,11 @@ func (s *Shared) Elapse(d time.Duration) {
 		s.wake()
 	}
 }
+
+// Settled reports whether the run says that nothing more is to be expected for now.
+func (s *Shared) Settled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.run.(interface{ Settled() bool })
+	return ok && r.Settled()
+}
