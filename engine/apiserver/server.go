@@ -259,7 +259,11 @@ func (s *Server) refuse(f *flight, err error) {
 		outcome = trace.Failed
 	}
 	h := trace.Hop{Verb: method(&f.Req), Outcome: outcome, Reason: reason, Message: status.Message}
-	if f.Gate == gatePersist && status.Code >= 500 {
+	var missing *missingError
+	if errors.As(err, &missing) {
+		f.Gate = gatePersist
+	}
+	if f.Gate == gatePersist && (status.Code >= 500 || missing != nil) {
 		h.To = stage.Etcd
 	}
 	if plugin != nil {

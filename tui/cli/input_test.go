@@ -143,3 +143,21 @@ func (w *watched) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// TestVerdicts: the last line says what is wrong, in the words of whoever said so, or who
+// was silent.
+func TestVerdicts(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {%s containers: [{name: a, image: nginx}]}\n"
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"nothing to delete", []string{"--run", "kubectl run x --image=nginx", "--run", "kubectl delete pod nope"}, `persist (NotFound: pods "nope" not found)`},
+	} {
+		out, stderr, code := run(t, "", append([]string{"trace"}, c.args...)...)
+		if want := "\nfailed at: " + c.want + "\n"; code != 1 || !strings.HasSuffix(out, want) {
+			t.Errorf("%s: exit code %d, it ends %q, want %q %s", c.name, code, out[max(0, len(out)-400):], want, stderr)
+		}
+	}
+}
