@@ -63,6 +63,7 @@ type Until struct {
 	Name    string        `json:"name,omitempty"`
 	Verb    string        `json:"verb,omitempty"`
 	Reason  string        `json:"reason,omitempty"`
+	Message string        `json:"message,omitempty"` // a part of it
 	// Settled waits until everything is Ready, or for the deadline.
 	Settled bool `json:"settled,omitempty"`
 	// Within bounds the wait in virtual time; 10m where zero.
@@ -212,5 +213,6 @@ func (u Until) Matches(h trace.Hop) bool {
 		(u.Kind == "" || u.Kind == h.Object.Kind) &&
 		(u.Name == "" || u.Name == h.Object.Name) &&
 		(u.Verb == "" || u.Verb == h.Verb) &&
-		(u.Reason == "" || u.Reason == h.Reason)
+		(u.Reason == "" || u.Reason == h.Reason) &&
+		strings.Contains(h.Message, u.Message)
 }

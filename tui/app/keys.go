@@ -132,7 +132,7 @@ func playerBar(c *i18n.Catalog, w int, playing, faults, kubectl bool) []ui.KeyHe
 		help(c, Keys.Help, ""), help(c, Keys.Quit, ""),
 	}
 	short := []ui.KeyHelp{
-		help(c, Keys.Play, play), {Key: "→ ←", Does: c.T("key.next")}, {Key: "] [", Does: c.T("key.step")},
+		help(c, Keys.Play, play), {Key: "→ ←", Does: c.T("key.move")}, {Key: "] [", Does: c.T("key.step")},
 		help(c, Keys.Zoom, ""), help(c, Keys.Tab, ""), help(c, Keys.Fault, ""), help(c, Keys.Kubectl, ""), help(c, Keys.Help, ""),
 	}
 	bar := short

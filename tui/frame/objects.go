@@ -47,12 +47,12 @@ func (f *Frame) AllNodes(workers bool) []*corev1.Node {
 }
 
 // EventsOf returns the events about an object, oldest first; for an empty name all
-// events outside kube-system.
+// events outside kube-system, without those of nodes from before the story.
 func (f *Frame) EventsOf(ref trace.Ref) []*corev1.Event {
 	var out []*corev1.Event
 	for _, e := range list[*corev1.Event](f, Events) {
 		o := e.InvolvedObject
-		if ref.Name == "" && o.Namespace == "kube-system" {
+		if ref.Name == "" && (o.Namespace == "kube-system" || o.Kind == "Node" && e.LastTimestamp.Time.Before(f.Origin.Wall())) {
 			continue
 		}
 		if ref.Name == "" || o.Name == ref.Name && o.Kind == ref.Kind {

@@ -223,7 +223,7 @@ func drawNode(r ui.Region, s *scene, b box) {
 	if n != nil && r.H >= 6 {
 		bars = 1
 	}
-	y = drawPodsOf(r.Sub(0, y, r.W, r.H-y-bars), s, b.node)
+	drawPodsOf(r.Sub(0, y, r.W, r.H-y-bars), s, b.node)
 	if bars > 0 {
 		used, whole := s.f.Requests(n, corev1.ResourceCPU)
 		label := s.f.Cat.T("box.cpu")
@@ -233,7 +233,6 @@ func drawNode(r ui.Region, s *scene, b box) {
 		bx := ui.Bar(r, t, lx, r.H-1, bw, float64(used.MilliValue()), float64(whole.MilliValue()), t.Dim)
 		r.TextMax(bx, r.H-1, r.W-bx, note, t.Dim)
 	}
-	_ = y
 }
 
 func cores(milli int64) string {

@@ -223,13 +223,15 @@ func (s *scene) realTitle(b box) string {
 		}
 		return s.f.Cat.T("box.grid")
 	case b.spec.Title == "other":
-		for _, c := range []stage.Component{s.hop.To, s.hop.From} {
-			if b.spec.names(c, "") {
-				k, _ := c.Split()
-				return string(k)
+		for i := len(s.f.Hops) - 1; i >= 0; i-- { // who had to do with it last
+			for _, c := range []stage.Component{s.f.Hops[i].To, s.f.Hops[i].From} {
+				if b.spec.names(c, "") {
+					k, _ := c.Split()
+					return string(k)
+				}
 			}
 		}
-		return "registry"
+		return string(stage.Registry)
 	case b.spec.Title != "":
 		if s.f.Cat.Has(b.spec.Title) {
 			return s.f.Cat.T(b.spec.Title)

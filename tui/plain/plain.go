@@ -7,11 +7,13 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"podwalk/engine"
 	"podwalk/engine/stage"
+	"podwalk/engine/trace"
 	"podwalk/exercises"
 	"podwalk/lessons"
 	"podwalk/tui/i18n"
@@ -130,8 +132,30 @@ func (t *Tutor) hops(run *engine.Run, from, to int) int {
 	t.say("")
 	for _, h := range hops[from:to] {
 		t.say(h.Line(run.Origin()))
+		if c, ok := h.Detail.(trace.SchedulingCycle); ok && (h.Stage == stage.Filter || h.Stage == stage.Score) {
+			t.cycle(c)
+		}
 	}
 	return to
+}
+
+// cycle tells what the scheduler's plugins said of each node.
+func (t *Tutor) cycle(c trace.SchedulingCycle) {
+	for _, n := range c.Nodes {
+		refused := slices.IndexFunc(n.Status, func(s string) bool { return s != "" && s != "-" })
+		var scores []string
+		for _, s := range n.Scores {
+			scores = append(scores, fmt.Sprintf("%s %d×%d", s.Plugin, s.Raw, s.Weight))
+		}
+		switch {
+		case refused >= 0:
+			t.say("  " + t.words.T("plain.refused", "node", n.Node, "plugin", c.Plugins[refused], "why", n.Status[refused]))
+		case len(scores) > 0:
+			t.say("  " + t.words.T("plain.scored", "node", n.Node, "total", n.Total, "scores", strings.Join(scores, ", ")))
+		default:
+			t.say("  " + t.words.T("plain.passed", "node", n.Node))
+		}
+	}
 }
 
 // step shows one step and stays until it is done. right is whether the first answer was.
@@ -145,7 +169,7 @@ func (t *Tutor) step(w *lessons.Walk, run *engine.Run) (right, ok bool, err erro
 	t.prose(words.Body)
 	s, _ := w.Step()
 	if s.Panel == "events" {
-		t.kubectl(run, w.Target(), "kubectl events")
+		t.kubectl(run, w.Target(), "kubectl get events --field-selector involvedObject.kind=Pod --sort-by=.lastTimestamp")
 	}
 	at := w.Target() // hops of the story that lie behind the learner
 	for w.Held() == "try" {
