@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"podwalk/engine/kube"
 	"podwalk/engine/network"
 	"podwalk/engine/trace"
@@ -174,6 +176,10 @@ func (s *Server) connected(res network.Result) {
 		s.text(f, 200, res.Body)
 	case res.Code == 400:
 		s.refuse(f, apierrors.NewBadRequest(string(res.Body)))
+	case res.Code == 500 && f.Req.Subresource != "log": // the client shows what the kubelet said, as it is
+		s.refuse(f, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError, Message: string(res.Body),
+		}})
 	case res.Code == 500:
 		s.refuse(f, apierrors.NewInternalError(errors.New(string(res.Body))))
 	default:

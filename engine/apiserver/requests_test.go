@@ -165,4 +165,11 @@ func TestLogs(t *testing.T) {
 	if got := string(a.Body); a.Code != 101 || got != "/exec/default/a/nginx?command=ls&command=-l&output=1" {
 		t.Errorf("exec: %d %s", a.Code, got)
 	}
+	line.answer = func(network.Call) network.Result {
+		return network.Result{Code: 500, Body: []byte(`container not found ("nginx")`)}
+	}
+	a = w.do(wire.Request{Verb: wire.Connect, Resource: kube.Pods, Subresource: "exec", Namespace: "default", Name: "a", Options: wire.Options{Params: map[string]string{"container": "nginx", "command": "ls"}}})
+	if a.Err() == nil || a.Code != 500 || a.Err().Error() != `container not found ("nginx")` {
+		t.Errorf("exec in a container that does not run: %d %v", a.Code, a.Err())
+	}
 }

@@ -138,6 +138,8 @@ func TestNormalise(t *testing.T) {
 		{"Warning BackOff 2s (x3 over 9s) kubelet", "Warning BackOff 2s (COUNT) kubelet"},
 		{"real\t0m1.0s\nuser\t0m0.1s\nsys\t0m0.0s\n", ""},
 		{"default-token nginx-web", "default-token nginx-web"},
+		{"HEAD request to http://127.0.0.1:5000/v2/team/web/manifests/v1?ns=a.example.com: 403", "HEAD request to https://a.example.com/v2/team/web/manifests/v1: 403"},
+		{"  resources:\n    limits:\n      memory: 9007199254740988Ki\n", "  resources: {}"},
 	} {
 		if got := Normalise(c.in); got != c.want {
 			t.Errorf("%q\n got %q\nwant %q", c.in, got, c.want)

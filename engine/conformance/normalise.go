@@ -43,6 +43,10 @@ var madeUp = rules(
 	// What the registry holds under a name is the scenario's data: the recorded nginx was a
 	// stand-in of 6 MB.
 	`Image size: \d+ bytes`, `Image size: SIZE bytes`,
+	// The recorded node asked a mirror for every registry's images, by the registry's name.
+	`http://SERVER/v2/([^\s"?]+)\?ns=([a-z0-9.-]+)`, `https://$2/v2/$1`,
+	// It had cgroups of version 1, where "no limit" is a number.
+	`resources:\n +limits:\n +memory: 9007199254740988Ki`, `resources: {}`,
 	`\([\ddhms]+ ago\)`, `(AGE ago)`,
 	`\(x\d+ over [\ddhms]+\)`, `(COUNT)`,
 	`real\t.*\n|user\t.*\n|sys\t.*\n`, ``,

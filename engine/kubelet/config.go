@@ -34,6 +34,8 @@ type Config struct {
 	CrashMax       time.Duration
 	PullInitial    time.Duration
 	PullMax        time.Duration
+	PullQPS        int           // pulls a second, on average
+	PullBurst      int           // and at once
 	VolumeDelay    time.Duration // until the volume manager has seen a new Pod
 	VolumePoll     time.Duration // of a pass that waits for volumes
 	VolumeTimeout  time.Duration
@@ -54,7 +56,7 @@ func DefaultConfig() Config {
 		LeasePeriod: 10 * time.Second, ReportPeriod: 5 * time.Minute, RuntimeTimeout: 30 * time.Second,
 		RelistPeriod: time.Second, Resync: time.Minute, BackOff: 10 * time.Second, NetworkBackOff: time.Second, BackOffJitter: 0.5,
 		CrashInitial: 10 * time.Second, CrashMax: 300 * time.Second,
-		PullInitial: 10 * time.Second, PullMax: 300 * time.Second,
+		PullInitial: 10 * time.Second, PullMax: 300 * time.Second, PullQPS: 5, PullBurst: 10,
 		VolumeDelay: 150 * time.Millisecond, VolumePoll: 300 * time.Millisecond, VolumeTimeout: 2*time.Minute + 3*time.Second,
 		SyncDelay: 5 * time.Millisecond,
 	}

@@ -162,11 +162,27 @@ func (kl *Kubelet) nextPull() {
 		return
 	}
 	p := kl.Pulls[0]
+	if len(p.Errors) == 0 && !kl.mayPull() {
+		kl.pullEnded(cri.Response{Err: "pull QPS exceeded"})
+		return
+	}
 	q := cri.PullImage{Image: p.Image}
 	if len(p.Creds) > 0 {
 		q.Username, q.Password = p.Creds[0].Username, p.Creds[0].Password
 	}
 	kl.ask(asked{What: askPull, UID: p.UID, Container: p.Container}, q)
+}
+
+// mayPull is the kubelet's registryPullQPS and registryBurst: a bucket of so many pulls
+// that fills again at so many a second. It is kept as the time at which it will be full.
+func (kl *Kubelet) mayPull() bool {
+	now, each := kl.k.Now(), time.Second/time.Duration(kl.cfg.PullQPS)
+	full := max(kl.PullsFull, now).Add(each)
+	if full.Sub(now) > time.Duration(kl.cfg.PullBurst)*each {
+		return false
+	}
+	kl.PullsFull = full
+	return true
 }
 
 // credentials looks for the registry of an image in a Secret of docker's config format.
@@ -213,15 +229,21 @@ func (kl *Kubelet) pulled(r cri.Response) {
 		p.Errors = append(slices.Clip(p.Errors), r.Err)
 		if len(p.Creds) > 1 { // the next Secret may do
 			p.Creds = p.Creds[1:]
-			kl.Pulls = slices.Clone(kl.Pulls)
 			kl.Pulls[0] = p
 			kl.nextPull()
 			return
 		}
 		r.Err = aggregate(p.Errors)
 	}
-	kl.Pulls = kl.Pulls[1:]
-	kl.nextPull()
+	kl.pullEnded(r)
+}
+
+// pullEnded goes on with the Pod at the head of the queue, and then with the next one.
+func (kl *Kubelet) pullEnded(r cri.Response) {
+	p := kl.Pulls[0]
+	if kl.Pulls = kl.Pulls[1:]; len(kl.Pulls) > 0 {
+		defer kl.nextPull()
+	}
 	if r.Err == "" {
 		kl.Node.ImagesStale = true
 		var from pullSecret

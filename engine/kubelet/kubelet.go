@@ -52,19 +52,21 @@ type Kubelet struct {
 
 // state is what a snapshot carries, besides the caches and the recorder.
 type state struct {
-	Node     nodeState
-	Workers  map[types.UID]*worker
-	Pulls    []pull // the first one is under way
-	Pulled   pullRecords
-	Phase    time.Duration
-	Began    kernel.Time
-	Stopped  bool
-	Services bool   // the Service cache was started
-	Listed   bool   // and has listed once: enough to go on when the API server is away
-	Seq      uint64 // of requests to the runtime
-	Asked    map[uint64]asked
-	Serving  map[uint64]serving
-	NextIP   int // of a node played by kwok
+	Node    nodeState
+	Workers map[types.UID]*worker
+	Pulls   []pull // the first one is under way
+	Pulled  pullRecords
+	// PullsFull is when the bucket of pulls is full again.
+	PullsFull kernel.Time
+	Phase     time.Duration
+	Began     kernel.Time
+	Stopped   bool
+	Services  bool   // the Service cache was started
+	Listed    bool   // and has listed once: enough to go on when the API server is away
+	Seq       uint64 // of requests to the runtime
+	Asked     map[uint64]asked
+	Serving   map[uint64]serving
+	NextIP    int // of a node played by kwok
 }
 
 // The events that the kubelet sends itself.
