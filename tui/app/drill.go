@@ -1,6 +1,8 @@
 package app
 
 import (
+	"fmt"
+
 	tea "github.com/charmbracelet/bubbletea"
 
 	"podwalk/engine/stage"
@@ -23,7 +25,7 @@ func (m *Model) identifyKey(k string) tea.Cmd {
 		m.typing = m.sess.Kubectl != nil
 	case k == "h":
 		if m.sess.Exercise.HintsLeft() > 0 {
-			m.identify.Hint, _ = m.sess.Exercise.Hint(m.set.Lang)
+			m.hint()
 		}
 	case Keys.Choose.Is(k):
 		if id, ok := p.Enter(); ok {
@@ -35,6 +37,40 @@ func (m *Model) identifyKey(k string) tea.Cmd {
 		}
 	}
 	return nil
+}
+
+func (m *Model) hint() {
+	h, _ := m.sess.Exercise.Hint(m.set.Lang)
+	m.identify.Hints = append(m.identify.Hints, h)
+}
+
+// answered reports whether the exercise is over: the next one may come.
+func (m *Model) answered() bool {
+	if m.sess.Exercise == nil || m.opt.Program == nil {
+		return false
+	}
+	if m.verdict != nil {
+		return true
+	}
+	v, done := m.sess.Exercise.Check()
+	return done && v.Right
+}
+
+// nextDrill leaves this exercise for the next one.
+func (m *Model) nextDrill() tea.Cmd {
+	left := m.leave()
+	return tea.Batch(left, m.open("drill"))
+}
+
+// showFailure plays on to where an inject exercise's run fails.
+func (m *Model) showFailure() {
+	if m.sess.Exercise == nil || m.sess.Exercise.Kind() != "inject" {
+		return
+	}
+	if v, done := m.sess.Exercise.Check(); done && v.Hop >= 0 {
+		m.show(views.TabStory)
+		m.play.Travel(v.Hop)
+	}
 }
 
 // answer takes the learner's word and shows the hop that decides, with why.
@@ -68,6 +104,16 @@ func (m *Model) injectPassage() *frame.Passage {
 			word = why
 		}
 		p.Text = "**" + word + "**\n\n" + ex.Task(m.set.Lang)
+		if v.Right {
+			p.Text += "\n\n" + v.Onward(m.cat)
+			return p
+		}
+	}
+	for i, h := range m.identify.Hints {
+		p.Text += fmt.Sprintf("\n\n**%s %d** %s", m.cat.T("quiz.hint"), i+1, h)
+	}
+	if n := ex.HintsLeft(); n > 0 {
+		p.Text += "\n\n" + m.cat.T("quiz.hints", "n", n)
 	}
 	return p
 }

@@ -60,7 +60,7 @@ type Model struct {
 	busy    bool
 	pasted  []string // lines that are still to run, or to be edited
 	tried   bool     // what the lesson asked for has just been done: its output stays in sight
-	zoom    int // index of the diagram chosen by hand, -1 for the story's
+	zoom    int      // index of the diagram chosen by hand, -1 for the story's
 	tab     int
 	scroll  int
 	toEnd   bool // show the end of the panel: what was said to an answer stands there
@@ -207,7 +207,8 @@ func (m *Model) Start(s *Session) {
 	m.term, m.typing, m.busy = &views.Terminal{}, false, false
 	m.zoom, m.tab, m.scroll, m.choice, m.passage, m.verdict, m.held, m.notice = -1, 0, 0, 0, nil, nil, "", ""
 	m.screen, m.over = screenPlayer, overlayNone
-	m.picker = views.Picker{}
+	m.picker, m.identify = views.Picker{}, views.Identify{}
+	m.pasted, m.tried = nil, false
 	if s.Start >= 0 {
 		m.play.Seek(s.Start)
 		m.play.Arrive()
@@ -223,7 +224,6 @@ func (m *Model) Start(s *Session) {
 		}
 		if s.Exercise.Kind() == "identify" {
 			m.screen = screenIdentify
-			m.identify = views.Identify{}
 		}
 	}
 }

@@ -64,6 +64,10 @@ func (m *Model) playerKey(k string) tea.Cmd {
 	case Keys.Choose.Is(k) && m.sess.Guide != nil: // enter goes on, as everywhere
 		cmd, _ := m.moveKey(Keys.Next.Keys[0])
 		return cmd
+	case Keys.Choose.Is(k) && m.answered():
+		return m.nextDrill()
+	case k == "h" && m.sess.Exercise != nil && m.verdict == nil && m.sess.Exercise.HintsLeft() > 0:
+		m.hint()
 	case Keys.Escape.Is(k):
 		if m.zoom >= 0 || m.tab != views.TabStory {
 			m.zoom = -1
@@ -398,6 +402,7 @@ func (m *Model) kubectlDone(msg kubectlMsg) tea.Cmd {
 	if msg.res.Hop >= 0 {
 		m.play.Seek(msg.res.Hop)
 	}
+	m.showFailure()
 	return m.nextPasted()
 }
 
@@ -536,14 +541,20 @@ func (m *Model) injected(msg injectMsg) {
 	}
 	m.play.Reset(msg.tl)
 	m.notice = m.cat.T("fault.injected", "name", msg.item.Title)
+	m.showFailure()
+}
+
+// typingBar is the key bar while the terminal has the keyboard.
+func (m *Model) typingBar() []ui.KeyHelp {
+	return []ui.KeyHelp{
+		help(m.cat, Keys.Choose, "run"), {Key: "tab", Does: m.cat.T("key.complete")}, {Key: "↑ ↓", Does: m.cat.T("key.history")},
+		{Key: "pgup", Does: m.cat.T("key.scroll")}, help(m.cat, Keys.Escape, ""),
+	}
 }
 
 func (m *Model) playerBar() []ui.KeyHelp {
 	if m.typing {
-		return []ui.KeyHelp{
-			help(m.cat, Keys.Choose, "run"), {Key: "tab", Does: m.cat.T("key.complete")}, {Key: "↑ ↓", Does: m.cat.T("key.history")},
-			{Key: "pgup", Does: m.cat.T("key.scroll")}, help(m.cat, Keys.Escape, ""),
-		}
+		return m.typingBar()
 	}
 	return playerBar(m.cat, m.w, m.play.Playing, m.sess.Faults != nil, m.sess.Kubectl != nil)
 }

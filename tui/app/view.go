@@ -85,6 +85,9 @@ func (m *Model) drawIdentify(r ui.Region) {
 		{Key: "↑ ↓ ← →"}, help(m.cat, Keys.Choose, ""), help(m.cat, Keys.Kubectl, ""), {Key: "h", Does: m.cat.T("quiz.hint")},
 		help(m.cat, Keys.Lang, "lang"), help(m.cat, Keys.Escape, ""),
 	}
+	if m.typing {
+		v.Keys = m.typingBar()
+	}
 	v.Draw(r, m.theme)
 }
 

@@ -32,7 +32,7 @@ type Question struct {
 	ID       string
 	Prompt   string
 	Choices  []Choice
-	Answered int // the choice taken, -1 for none yet
+	Answered int  // the choice taken, -1 for none yet
 	Onward   bool // after the answer the story goes on
 }
 

@@ -2,7 +2,8 @@ package plain
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
+	"strings"
 
 	"podwalk/engine/kubectl"
 	"podwalk/engine/stage"
@@ -33,9 +34,9 @@ func (t *Tutor) Drill(a *exercises.Attempt, keep Keep) (again bool, err error) {
 	return again, nil
 }
 
-// pick asks for one of n; hints and kubectl on the way. It ends with 0 when a command of
-// the learner's was what was asked for.
-func (t *Tutor) pick(a *exercises.Attempt, n int, prompt string, done func(line string) bool) (int, bool) {
+// pick asks for one of the labels and returns its index; hints and kubectl on the way. It
+// ends with -1 when a command of the learner's was what was asked for.
+func (t *Tutor) pick(a *exercises.Attempt, labels []string, prompt string, done func(line string) bool) (int, bool) {
 	for {
 		line, ok := t.ask(prompt)
 		switch {
@@ -46,10 +47,10 @@ func (t *Tutor) pick(a *exercises.Attempt, n int, prompt string, done func(line 
 		case isKubectl(line):
 			t.printed(a.Kubectl(line))
 			if done(line) {
-				return 0, true
+				return -1, true
 			}
 		default:
-			if i, err := strconv.Atoi(line); err == nil && i >= 1 && i <= n {
+			if i := slices.Index(labels, strings.ToLower(line)); i >= 0 {
 				return i, true
 			}
 			t.say(t.words.T("plain.invalid"))
@@ -67,19 +68,37 @@ func (t *Tutor) hint(a *exercises.Attempt) {
 	a.Hints++
 }
 
-func (t *Tutor) identify(a *exercises.Attempt, keep Keep) bool {
-	var choices []stage.ID
-	for _, s := range stage.All() {
-		if s.Visible {
-			choices = append(choices, s.ID)
-			t.say(fmt.Sprintf("%d. %s %s", len(choices), s.Step, t.words.Stage(s.ID)))
+// StageChoices returns the stages that may be pointed at, and what to type for each: its
+// step, with a letter where the step has several ("8b").
+func StageChoices() (ids []stage.ID, labels []string) {
+	for _, step := range stage.Steps() {
+		var of []stage.ID
+		for _, s := range stage.All() {
+			if s.Visible && s.Step == step {
+				of = append(of, s.ID)
+			}
+		}
+		for i, id := range of {
+			label := strings.ToLower(string(step))
+			if len(of) > 1 {
+				label += string(rune('a' + i))
+			}
+			ids, labels = append(ids, id), append(labels, label)
 		}
 	}
-	n, ok := t.pick(a, len(choices), t.words.T("plain.which"), func(string) bool { return false })
+	return ids, labels
+}
+
+func (t *Tutor) identify(a *exercises.Attempt, keep Keep) bool {
+	choices, labels := StageChoices()
+	for i, id := range choices {
+		t.say(fmt.Sprintf("%3s  %s", labels[i], t.words.Stage(id)))
+	}
+	n, ok := t.pick(a, labels, t.words.T("plain.which"), func(string) bool { return false })
 	if !ok {
 		return false
 	}
-	guess := choices[n-1]
+	guess := choices[n]
 	s := a.Answer(guess)
 	keep.result(s)
 	lang := string(t.words.Lang)
@@ -110,15 +129,17 @@ func (t *Tutor) inject(a *exercises.Attempt, keep Keep) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	var labels []string
 	for i, f := range all {
+		labels = append(labels, fmt.Sprint(i+1))
 		t.say(fmt.Sprintf("%d. %s %s", i+1, stage.StepOf(f.Stage), f.Title.In(string(t.words.Lang))))
 	}
-	n, ok := t.pick(a, len(all), t.words.T("plain.inject"), func(line string) bool { return t.broke(a, line) })
+	n, ok := t.pick(a, labels, t.words.T("plain.inject"), func(line string) bool { return t.broke(a, line) })
 	if !ok {
 		return false, nil
 	}
-	if n > 0 {
-		if err := a.Inject(all[n-1]); err != nil {
+	if n >= 0 {
+		if err := a.Inject(all[n]); err != nil {
 			return false, err
 		}
 	}

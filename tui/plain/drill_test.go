@@ -55,18 +55,10 @@ func drilled(t *testing.T, v exercises.Variant, a *exercises.Attempt, lang i18n.
 	return out, points
 }
 
-// number is the number under which the choices list a stage.
-func number(id stage.ID) string {
-	n := 0
-	for _, s := range stage.All() {
-		if s.Visible {
-			n++
-		}
-		if s.ID == id {
-			return fmt.Sprint(n)
-		}
-	}
-	return "0"
+// label is what the choices call a stage.
+func label(id stage.ID) string {
+	ids, labels := plain.StageChoices()
+	return labels[slices.Index(ids, id)]
 }
 
 func variant(t *testing.T, x exercises.Exercise) exercises.Variant {
@@ -108,13 +100,13 @@ func identified(t *testing.T, v exercises.Variant) {
 	defer a.Run.Close()
 	for _, lang := range i18n.Langs() {
 		l := string(lang)
-		out, points := drilled(t, v, a, lang, "kubectl get pods", number(v.Fault.Stage), "q")
+		out, points := drilled(t, v, a, lang, "kubectl get pods", label(v.Fault.Stage), "q")
 		if points != 100 {
 			t.Errorf("%s: solved, %d points:\n%s", lang, points, out)
 		}
 		holds(t, out, v.Exercise.Title.In(l), v.Fault.Look.In(l), v.Fault.Remedy.In(l))
 		for _, w := range v.Fault.Wrong[:1] {
-			out, points = drilled(t, v, a, lang, "h", "nonsense", number(w.Stage), "q")
+			out, points = drilled(t, v, a, lang, "h", "nonsense", label(w.Stage), "q")
 			if points >= 100 || points < 0 {
 				t.Errorf("%s: wrong, %d points", lang, points)
 			}

@@ -108,7 +108,7 @@ func (d *drill) Answer(id stage.ID) views.Verdict {
 
 func (d *drill) verdict(said stage.ID, s exercises.Score) views.Verdict {
 	v := views.Verdict{
-		Right: said == s.Right, Distance: stage.Distance(said, s.Right), Said: said, Truth: s.Right, Hop: -1, Why: map[i18n.Lang]string{},
+		Right: said == s.Right, Points: s.Points, Distance: stage.Distance(said, s.Right), Said: said, Truth: s.Right, Hop: -1, Why: map[i18n.Lang]string{},
 	}
 	f := d.a.Variant.Fault
 	for _, l := range i18n.Langs() {
@@ -151,7 +151,7 @@ func (d *drill) grade() {
 		d.result = nil
 		return
 	}
-	v := views.Verdict{Right: s.Solved, Said: s.Right, Truth: d.a.Verdict.Stage, Hop: -1, Why: map[i18n.Lang]string{}}
+	v := views.Verdict{Right: s.Solved, Points: s.Points, Said: s.Right, Truth: d.a.Verdict.Stage, Hop: -1, Why: map[i18n.Lang]string{}}
 	for _, l := range i18n.Langs() {
 		v.Why[l] = s.Amiss.In(string(l))
 	}

@@ -266,3 +266,46 @@ func TestComplete(t *testing.T) {
 		}
 	}
 }
+
+// TestDrillLeadsOn: an answer is given on purpose, tells what it was worth, and leads to
+// the next exercise.
+func TestDrillLeadsOn(t *testing.T) {
+	p := program(t)
+	p.NewShell = realKubectl
+	d := drive(t, p, "drill")
+	first := strings.SplitN(d.Screen(), "\n", 2)[0]
+	d.Keys("enter")
+	if n := len(p.Progress.Get().Results); n != 0 {
+		t.Fatalf("one careless key has answered\n%s", d.Screen())
+	}
+	d.Keys("h", "h")
+	if s := d.Screen(); !strings.Contains(s, "Hint 1") || !strings.Contains(s, "Hint 2") {
+		t.Fatalf("the first hint is gone\n%s", s)
+	}
+	d.Keys("enter")
+	if s := d.Screen(); len(p.Progress.Get().Results) != 1 || !strings.Contains(s, " points · enter: the next exercise") {
+		t.Fatalf("the answer is not told what it was worth\n%s", s)
+	}
+	d.Keys("enter")
+	if s := strings.SplitN(d.Screen(), "\n", 2)[0]; s == first || !strings.Contains(d.Screen(), "What the user sees") {
+		t.Fatalf("there is no next exercise\n%s", d.Screen())
+	}
+}
+
+// TestInjectShowsTheFailure: when the fault was the right one, the picture goes to where it
+// fails.
+func TestInjectShowsTheFailure(t *testing.T) {
+	p := program(t)
+	p.NewShell = realKubectl
+	d := drive(t, p, "exercise/make-it-pending")
+	d.Keys("h")
+	if s := d.Screen(); !strings.Contains(s, "Hint 1") {
+		t.Fatalf("no hint\n%s", s)
+	}
+	d.Keys("G", "f")
+	d.Type("CPU")
+	d.Keys("enter")
+	if s := d.Screen(); !strings.Contains(s, "That is it.") || !strings.Contains(s, "Insufficient cpu") || !strings.Contains(s, "enter: the next") {
+		t.Fatalf("the failure is not shown\n%s", s)
+	}
+}

@@ -1,6 +1,8 @@
 package views
 
 import (
+	"fmt"
+
 	"podwalk/engine/stage"
 	"podwalk/tui/frame"
 	"podwalk/tui/i18n"
@@ -33,6 +35,7 @@ type Shown struct{ Command, Output string }
 // Verdict is what is said about an answer.
 type Verdict struct {
 	Right    bool
+	Points   int // of 100
 	Distance int // stages between the answer and the truth
 	Said     stage.ID
 	Truth    stage.ID
@@ -70,17 +73,14 @@ func (p *Picker) Move(dx, dy int) {
 	p.Step = min(max(p.Step+dx+dy*max(p.Cols, 1), 0), n-1)
 }
 
-// Enter goes to the finer stages, or answers: the second result is true with an answer.
+// Enter goes to the step's stages, or answers: the second result is true with an answer.
+// Also a step with one stage shows it first: an answer counts, and is given on purpose.
 func (p *Picker) Enter() (stage.ID, bool) {
-	ids := p.Stages()
-	if !p.Fine && len(ids) > 1 {
+	if !p.Fine {
 		p.Fine, p.Stage = true, 0
 		return "", false
 	}
-	if !p.Fine {
-		return ids[0], true
-	}
-	return ids[p.Stage], true
+	return p.Stages()[p.Stage], true
 }
 
 // Back leaves the finer stages; false if there was nothing to leave.
@@ -96,8 +96,8 @@ type Identify struct {
 	Ex     Exercise
 	Picker *Picker
 	Term   *Terminal
-	Typing bool // the terminal has the keyboard
-	Hint   string
+	Typing bool     // the terminal has the keyboard
+	Hints  []string // that were given
 	Keys   []ui.KeyHelp
 }
 
@@ -123,13 +123,18 @@ func (v *Identify) Draw(r ui.Region, t *theme.Theme) {
 	y = v.Picker.draw(right.Sub(0, y, right.W, right.H-y), t, v.Cat, !v.Typing) + y + 1
 	hint := v.Cat.T("identify.finer")
 	if v.Picker.Fine {
-		hint = v.Cat.T("identify.back")
+		hint = v.Cat.T("quiz.enter") + "  " + v.Cat.T("identify.back")
 	}
 	right.TextMax(0, y, right.W, hint, t.Dim)
 	right.TextMax(0, y+1, right.W, v.Cat.T("quiz.hints", "n", v.Ex.HintsLeft()), t.Dim)
-	if v.Hint != "" {
-		right.Text(0, y+3, v.Cat.T("quiz.hint"), t.Wait)
-		right.Rich(0, y+4, right.W, v.Hint, t.Text, t.Strong, t.Code)
+	y += 3
+	for i, h := range v.Hints {
+		st := t.Dim
+		if i == len(v.Hints)-1 {
+			st = t.Text
+		}
+		right.Text(0, y, fmt.Sprintf("%s %d", v.Cat.T("quiz.hint"), i+1), t.Wait)
+		y = right.Rich(0, y+1, right.W, h, st, t.Strong, t.Code) + 1
 	}
 }
 
@@ -169,6 +174,11 @@ func (p *Picker) draw(r ui.Region, t *theme.Theme, cat *i18n.Catalog, focused bo
 	return y
 }
 
+// Onward says what the answer was worth and how to go on.
+func (v Verdict) Onward(cat *i18n.Catalog) string {
+	return "**" + cat.T("identify.points", "n", v.Points) + "** · " + cat.T("identify.another")
+}
+
 // Passage turns a verdict into the words that stand beside the deciding hop.
 func (v Verdict) Passage(cat *i18n.Catalog) *frame.Passage {
 	said, truth := cat.Stage(v.Said), cat.Stage(v.Truth)
@@ -186,5 +196,6 @@ func (v Verdict) Passage(cat *i18n.Catalog) *frame.Passage {
 	if v.Evidence != "" {
 		s += "\n\n" + cat.T("identify.evidence") + "\n`" + v.Evidence + "`"
 	}
+	s += "\n\n" + v.Onward(cat)
 	return &frame.Passage{Title: truth, Text: s}
 }
