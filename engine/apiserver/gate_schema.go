@@ -180,19 +180,24 @@ func (s *Server) stampConditions(f *flight) {
 	}
 }
 
-// componentStatus is a status that a component of the cluster reports with a typed
-// object: by far the most frequent write. Its strategy is asked as always, but what can
-// only be wrong in what people write (declarative validation looks at the whole object
-// again, ratcheting the unchanged parts) is left out.
+// componentStatus is a status that a component of the cluster reports with a typed object.
 func (f *flight) componentStatus() bool {
 	return f.Req.Object != nil && f.Req.Subresource == "status"
 }
 
+// routine is a sign of life of a component: its status or its lease, by far the most
+// frequent writes. Their strategies are asked as always, but what can only be wrong in
+// what people write (declarative validation looks at the whole object again, ratcheting
+// the unchanged parts) is left out.
+func (f *flight) routine() bool {
+	return f.componentStatus() || f.Req.Object != nil && f.Req.Resource == kube.Leases
+}
+
 // internalOld converts the stored object. Strategies do not write to the old object on
-// purpose, but share parts of it with the new one and write there; those of a status only
-// take from it.
+// purpose, but share parts of it with the new one and write there; those of a routine
+// write only take from it.
 func internalOld(f *flight, row *resources.Resource) (runtime.Object, error) {
-	if f.componentStatus() {
+	if f.routine() {
 		return row.Internal(f.Old)
 	}
 	return row.Internal(f.Old.DeepCopyObject())
@@ -218,7 +223,7 @@ func beforeUpdate(f *flight, row *resources.Resource, strategy rest.RESTUpdateSt
 		m.SetDeletionGracePeriodSeconds(g)
 	}
 	var errs field.ErrorList
-	if f.componentStatus() {
+	if f.routine() {
 		errs = strategy.ValidateUpdate(ctx, in, old)
 	} else {
 		errs = rest.ValidateUpdate(ctx, in, old, strategy)

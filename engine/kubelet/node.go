@@ -1,13 +1,14 @@
 package kubelet
 
 import (
+	"bytes"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -278,7 +279,7 @@ func (kl *Kubelet) syncNode() {
 		s.VolumesInUse, s.VolumesAttached = node.Status.VolumesInUse, node.Status.VolumesAttached
 	}
 	kl.tellReady(&node.Status, &s)
-	if !nodeStatusChanged(&node.Status, &s) && kl.k.Now().Sub(n.Reported) < kl.cfg.ReportPeriod {
+	if kl.k.Now().Sub(n.Reported) < kl.cfg.ReportPeriod && !nodeStatusChanged(&node.Status, &s) {
 		return
 	}
 	n.Patching = true
@@ -290,19 +291,23 @@ func (kl *Kubelet) syncNode() {
 
 // nodeStatusChanged ignores the heartbeat times, as upstream does.
 func nodeStatusChanged(a, b *corev1.NodeStatus) bool {
-	a, b = a.DeepCopy(), b.DeepCopy()
-	for _, s := range []*corev1.NodeStatus{a, b} {
-		for i := range s.Conditions {
-			s.Conditions[i].LastHeartbeatTime = metav1.Time{}
-		}
-		slices.SortFunc(s.Conditions, func(x, y corev1.NodeCondition) int {
-			if x.Type < y.Type {
-				return -1
-			}
-			return 1
-		})
+	return !bytes.Equal(withoutHeartbeats(a), withoutHeartbeats(b))
+}
+
+// withoutHeartbeats encodes a status, which is quicker to compare than the status itself:
+// every node asks every ten seconds.
+func withoutHeartbeats(s *corev1.NodeStatus) []byte {
+	c := *s
+	c.Conditions = slices.Clone(s.Conditions)
+	for i := range c.Conditions {
+		c.Conditions[i].LastHeartbeatTime = metav1.Time{}
 	}
-	return !equality.Semantic.DeepEqual(a, b)
+	slices.SortFunc(c.Conditions, func(x, y corev1.NodeCondition) int { return strings.Compare(string(x.Type), string(y.Type)) })
+	out, err := c.Marshal()
+	if err != nil {
+		panic("kubelet: a node's status cannot be encoded: " + err.Error())
+	}
+	return out
 }
 
 // tellReady writes the event that goes with a change of the Ready condition, and a hop
