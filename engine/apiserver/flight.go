@@ -66,6 +66,7 @@ type flight struct {
 	Req   wire.Request // never changed
 	Gate  gate
 	Level level
+	Named string // what the body names, as long as it is not decoded; for the trace
 	Since kernel.Time
 	// Ahead is the time that the gates of a background request have taken so far; they
 	// run in one turn, since nobody looks at them one by one.
@@ -150,8 +151,8 @@ func (f *flight) ref() trace.Ref {
 	if row, ok := resources.Get(f.Req.Resource); ok {
 		ref.Kind = row.Kind.Kind.Kind
 	}
-	if f.Object == nil && ref.Name == "" && f.Level == full {
-		ref.Name = kube.NameIn(f.Req.Body)
+	if f.Object == nil && ref.Name == "" {
+		ref.Name = f.Named
 	}
 	if m, ok := f.Object.(metav1.Object); ok && ref.Name == "" {
 		ref.Name = m.GetName()

@@ -13,6 +13,7 @@ import (
 	"podwalk/engine/etcd"
 	"podwalk/engine/fault"
 	"podwalk/engine/kernel"
+	"podwalk/engine/kube"
 	"podwalk/engine/network"
 	"podwalk/engine/stage"
 	"podwalk/engine/trace"
@@ -83,6 +84,9 @@ func (s *Server) Handle(ev kernel.Event) {
 	case wire.Request:
 		s.nextID++
 		f := &flight{ID: s.nextID, Req: ev, Level: traced(&ev), Since: s.k.Now()}
+		if f.Level == full && ev.Name == "" {
+			f.Named = kube.NameIn(ev.Body)
+		}
 		s.flights[f.ID] = f
 		s.run(f)
 	case step:

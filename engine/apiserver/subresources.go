@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -121,11 +122,12 @@ func (s *Server) prepareBinding(f *flight, row *resources.Resource, b *corev1.Bi
 	case len(old.Spec.SchedulingGates) != 0:
 		return refuse("pod %v has non-empty .spec.schedulingGates", old.Name)
 	}
-	pod := old.DeepCopy()
+	pod := shallow(old).(*corev1.Pod)
 	pod.Spec.NodeName = b.Target.Name
 	pod.Status.NominatedNodeName = ""
-	pod.Annotations = merged(pod.Annotations, b.Annotations)
-	pod.Labels = merged(pod.Labels, b.Labels)
+	pod.Annotations = merged(copied(pod.Annotations), b.Annotations)
+	pod.Labels = merged(copied(pod.Labels), b.Labels)
+	pod.Status.Conditions = slices.Clone(pod.Status.Conditions)
 	setPodScheduled(pod, s.now())
 	f.Object, f.Action, f.Expect = pod, actPut, f.OldRev
 	f.NoVersion = true // upstream tries again

@@ -30,10 +30,10 @@ type bindTag struct {
 
 // reserve assumes the Pod on its node and lets the Reserve plugins set things aside.
 func (s *Scheduler) reserve(f *profile, c *cycle) {
-	pod := c.Pod.Info.Pod.DeepCopy()
+	pod := *c.Pod.Info.Pod // the rest of it is shared
 	pod.Spec.NodeName = c.Host
 	assumed := *c.Pod.Info
-	assumed.Pod = pod
+	assumed.Pod = &pod
 	s.s.nodes.addPod(&assumed, true)
 	s.unnominate(assumed.Key)
 	h := s.hop(&assumed, stage.Reserve, "Reserve")
