@@ -169,6 +169,14 @@ func (k *Kernel) Steps() uint64 { return k.steps }
 // Err returns why the run cannot go on, or nil.
 func (k *Kernel) Err() error { return k.err }
 
+// Fail ends the run: what follows from here on would not be true. Going back to before it
+// makes the run sound again.
+func (k *Kernel) Fail(err error) {
+	if k.err == nil {
+		k.err = err
+	}
+}
+
 // Send queues ev for the actor to after the given delay (negative counts as zero).
 // Events sent for the same instant arrive in the order in which they were sent.
 func (k *Kernel) Send(to ActorID, after time.Duration, ev Event) Timer {

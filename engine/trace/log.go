@@ -1,6 +1,9 @@
 package trace
 
 import (
+	"fmt"
+	"hash/maphash"
+	"math/bits"
 	"slices"
 	"sort"
 
@@ -10,8 +13,8 @@ import (
 // backgroundMax is how many background hops are kept.
 const backgroundMax = 4096
 
-// hopsMax is how many hops in focus are kept; a run that goes on longer keeps its
-// first ones, so that the story from the beginning stays whole.
+// hopsMax is how many hops in focus a story may have: it stays whole from its beginning,
+// and a run that goes on longer ends there with an error.
 const hopsMax = 400_000
 
 // Log is the trace of one run. It is part of the kernel's state: going back in time
@@ -19,15 +22,15 @@ const hopsMax = 400_000
 type Log struct {
 	k    *kernel.Kernel
 	seq  uint64
-	hops []Hop // in focus, by Seq
-	back []Hop // background, by Seq; at most 2*backgroundMax
-	// dropped counts hops in focus beyond hopsMax.
-	dropped int
+	hops []Hop  // in focus, by Seq
+	back []Hop  // background, by Seq; at most 2*backgroundMax
+	sum  uint64 // digests all that was ever recorded, in its order, but for Detail
+	max  int    // hops in focus
 }
 
 // New returns an empty log and attaches it to the kernel's state.
 func New(k *kernel.Kernel) *Log {
-	l := &Log{k: k}
+	l := &Log{k: k, max: hopsMax}
 	k.Attach("trace", l)
 	return l
 }
@@ -49,14 +52,15 @@ func (l *Log) Record(h Hop) uint64 {
 			l.back = append([]Hop(nil), l.back[backgroundMax:]...)
 		}
 		l.back = append(l.back, h)
-	} else if len(l.hops) < hopsMax {
+	} else if len(l.hops) < l.max {
 		if len(l.hops) == cap(l.hops) {
 			l.hops = slices.Grow(l.hops, max(64, len(l.hops))) // append alone grows long lists by a quarter
 		}
 		l.hops = append(l.hops, h)
 	} else {
-		l.dropped++
+		l.k.Fail(fmt.Errorf("the story has %d hops, and no more are kept: it ends here", l.max))
 	}
+	l.sum = mix(l.sum, h)
 	l.k.SetCause(h.Seq)
 	return h.Seq
 }
@@ -67,7 +71,7 @@ func (l *Log) Begin() {
 	for i := range back {
 		back[i].Background, back[i].Detail = true, nil
 	}
-	l.back, l.hops, l.dropped = back, nil, 0
+	l.back, l.hops = back, nil
 }
 
 // Promote brings a background hop, and the background hops that led to it, into focus: a
@@ -115,9 +119,6 @@ func (l *Log) Hops() []Hop { return l.hops[:len(l.hops):len(l.hops)] }
 // Background returns the background hops that are still kept, oldest first.
 func (l *Log) Background() []Hop { return l.back[:len(l.back):len(l.back)] }
 
-// Dropped returns how many hops in focus came after the log was full.
-func (l *Log) Dropped() int { return l.dropped }
-
 // Get returns the hop with that sequence number, and false where it is unknown or was
 // dropped.
 func (l *Log) Get(seq uint64) (Hop, bool) {
@@ -147,38 +148,65 @@ func (l *Log) Why(seq uint64) []Hop {
 	return chain
 }
 
+// seed is that of all sums of one process; they are compared, never stored.
+var seed = maphash.MakeSeed()
+
+// mix adds a hop to a sum. It is on the way of every hop, so it is cheap: each text is
+// hashed by itself, and Detail, which may hold whole objects, is left to HashState.
+func mix(sum uint64, h Hop) uint64 {
+	for _, n := range [...]uint64{h.Seq, h.Cause, uint64(h.At), uint64(h.Revision), bit(h.Background)} {
+		sum = add(sum, n)
+	}
+	for _, s := range [...]string{
+		string(h.Stage), string(h.From), string(h.To), h.Verb, h.Object.Kind, h.Object.Namespace, h.Object.Name,
+		string(h.Outcome), h.Reason, h.Message,
+	} {
+		sum = add(sum, maphash.String(seed, s))
+	}
+	return sum
+}
+
+func add(sum, n uint64) uint64 {
+	return bits.RotateLeft64(sum^n, 29) * 0x9e3779b97f4a7c15
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 type logState struct {
-	Seq     uint64
-	Hops    []Hop
-	Back    []Hop
-	Dropped int
+	Seq  uint64
+	Hops []Hop
+	Back []Hop
+	Sum  uint64
 }
 
-// HashState leaves out nothing but the capacity of the slices.
+// HashState leaves out nothing: Sum digests every hop that was recorded, those that are no
+// longer kept too, and the details of those in focus come with it. (Hops in the background
+// have none. Which hops are in focus differs from what was recorded where some were
+// promoted.)
 func (s logState) HashState() any {
-	return []any{s.Seq, s.Dropped, len(s.Hops), len(s.Back), tail(s.Hops), tail(s.Back)}
-}
-
-// tail keeps hashing cheap: each hop was hashed when it was among the last ones.
-func tail(h []Hop) []Hop {
-	if len(h) > 64 {
-		h = h[len(h)-64:]
+	focus, details := make([]uint64, len(s.Hops)), make([]any, 0, len(s.Hops))
+	for i, h := range s.Hops {
+		focus[i] = h.Seq
+		if h.Detail != nil {
+			details = append(details, h.Detail)
+		}
 	}
-	plain := append([]Hop(nil), h...)
-	for i := range plain {
-		plain[i].Detail = nil
-	}
-	return plain
+	return []any{s.Seq, s.Sum, len(s.Back), focus, details}
 }
 
 // Snapshot implements kernel.State. Hops are never changed, so the slices are shared;
 // their capacity is cut, so that an append copies.
 func (l *Log) Snapshot() any {
-	return logState{l.seq, l.hops[:len(l.hops):len(l.hops)], l.back[:len(l.back):len(l.back)], l.dropped}
+	return logState{l.seq, l.hops[:len(l.hops):len(l.hops)], l.back[:len(l.back):len(l.back)], l.sum}
 }
 
 // Restore implements kernel.State.
 func (l *Log) Restore(snap any) {
 	s := snap.(logState)
-	l.seq, l.hops, l.back, l.dropped = s.Seq, s.Hops, s.Back, s.Dropped
+	l.seq, l.hops, l.back, l.sum = s.Seq, s.Hops, s.Back, s.Sum
 }

@@ -176,15 +176,15 @@ func (w *hopWriter) tell(e *engine.Engine, end bool) error {
 }
 
 func (c *command) printVerdict(format string, e *engine.Engine, v engine.Verdict) error {
+	if err := e.Err(); err != nil {
+		return err // there is no verdict on a run that was cut short
+	}
 	last := c.stdout
 	if format != "text" {
 		last = c.stderr // stdout is for the program that reads it
 	}
 	for _, ref := range e.Inert() {
 		fmt.Fprintf(c.stderr, "note: %s %s is stored, but nothing in this simulation acts on a %[1]s yet\n", ref.Kind, ref.Name)
-	}
-	if n := e.Trace().Dropped(); n > 0 {
-		fmt.Fprintf(c.stderr, "note: a trace holds %d hops; %d more are left out\n", e.Trace().Len(), n)
 	}
 	if v.Ready {
 		fmt.Fprintln(last, "ready")
