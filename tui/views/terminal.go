@@ -1,6 +1,7 @@
 package views
 
 import (
+	"regexp"
 	"strings"
 
 	"podwalk/tui/i18n"
@@ -160,13 +161,23 @@ func (m *Terminal) wrapped(w int) []termLine {
 			i = j
 			continue
 		default:
-			for _, s := range text.Wrap(strings.ReplaceAll(l.s, "\t", "    "), w) {
+			for _, s := range text.Wrap(narrowed(strings.ReplaceAll(l.s, "\t", "    "), w), w) {
 				out = append(out, termLine{s, l.kind})
 			}
 		}
 		i++
 	}
 	return out
+}
+
+var gap = regexp.MustCompile(`(\S) {3,}`)
+
+// narrowed closes the gaps of a line that has to be wrapped anyway: its columns are lost.
+func narrowed(s string, w int) string {
+	if text.Width(s) <= w {
+		return s
+	}
+	return gap.ReplaceAllString(s, "$1  ")
 }
 
 // folded breaks a table's line that is too wide, as a terminal does, but shows which
