@@ -357,13 +357,14 @@ func (p *parts) actorsOf(component string) []kernel.ActorID {
 	return out
 }
 
-// arrives asks whether a packet from a node of the cluster to the Service's first port
-// reaches a Pod.
-func (e *Engine) arrives(svc *corev1.Service) bool {
+// lostFrom returns the first node from which a packet to the Service's first port would
+// not reach a Pod: every node routes by the rules that its own kube-proxy has written.
+// Played nodes have none and ask nobody.
+func (e *Engine) lostFrom(svc *corev1.Service) (node string, lost bool) {
 	for _, n := range e.cluster.Nodes {
-		if p, ok := e.parts.proxies[n.Name]; ok && !n.ControlPlane {
-			return p.Reaches(svc.Namespace, svc.Name)
+		if p, ok := e.parts.proxies[n.Name]; ok && !p.Reaches(svc.Namespace, svc.Name) {
+			return n.Name, true
 		}
 	}
-	return true // no machine with a kube-proxy: played nodes
+	return "", false
 }

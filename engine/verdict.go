@@ -123,11 +123,23 @@ func verdictOf(h trace.Hop, about trace.Ref) Verdict {
 }
 
 // inert are the kinds that are stored, checked and shown, and that nothing acts on.
-var inert = map[string]bool{
-	"Job": true, "CronJob": true, "ReplicationController": true, "PodTemplate": true, "PersistentVolume": true,
-	"PersistentVolumeClaim": true, "StorageClass": true, "VolumeAttachment": true, "NetworkPolicy": true, "Ingress": true,
-	"IngressClass": true, "HorizontalPodAutoscaler": true, "CertificateSigningRequest": true, "ValidatingAdmissionPolicy": true,
-	"ValidatingAdmissionPolicyBinding": true, "ValidatingWebhookConfiguration": true, "MutatingWebhookConfiguration": true,
+var inert = kindSet("Job", "CronJob", "ReplicationController", "PodTemplate", "PersistentVolume",
+	"PersistentVolumeClaim", "StorageClass", "VolumeAttachment", "NetworkPolicy", "Ingress",
+	"IngressClass", "HorizontalPodAutoscaler", "CertificateSigningRequest", "ValidatingAdmissionPolicy",
+	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+
+// trueOnceStored are the kinds of which nothing has to become: they are what they are for
+// as soon as they are stored.
+var trueOnceStored = kindSet("Namespace", "Node", "Endpoints", "ConfigMap", "Secret", "ServiceAccount", "LimitRange", "ResourceQuota",
+	"Event", "ControllerRevision", "EndpointSlice", "Lease", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding",
+	"PriorityClass", "CSINode", "CSIDriver", "RuntimeClass", "PodDisruptionBudget")
+
+func kindSet(kinds ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, k := range kinds {
+		m[k] = true
+	}
+	return m
 }
 
 // Inert returns the objects that were asked for and that nothing acts on.
@@ -141,31 +153,60 @@ func (e *Engine) Inert() []trace.Ref {
 	return out
 }
 
-// judge looks at one object that was asked for. bad is false when it is as it should be,
-// and for kinds that nothing has to become of.
+// judges are the kinds of which something has to become.
+var judges = map[string]func(*Engine, trace.Ref) (Verdict, bool){
+	"Pod":         (*Engine).judgePod,
+	"Deployment":  (*Engine).judgeDeployment,
+	"ReplicaSet":  (*Engine).judgeReplicaSet,
+	"StatefulSet": (*Engine).judgeStatefulSet,
+	"DaemonSet":   (*Engine).judgeDaemonSet,
+	"Service":     (*Engine).judgeService,
+}
+
+// judge looks at one object that was asked for. bad is false when it is as it should be, or
+// gone. A kind that is in no list is never well: somebody has to say what becomes of it.
 func (e *Engine) judge(ref trace.Ref) (v Verdict, bad bool) {
-	if inert[ref.Kind] {
+	if inert[ref.Kind] || trueOnceStored[ref.Kind] {
 		return Verdict{}, false
 	}
-	switch ref.Kind {
-	case "Pod":
-		return e.judgePod(ref)
-	case "Deployment":
-		return e.judgeDeployment(ref)
-	case "ReplicaSet":
-		if o, ok := e.Get(kube.ReplicaSets, ref.Namespace, ref.Name); ok {
-			rs := o.(*appsv1.ReplicaSet)
-			return e.judgeOwned(ref, rs.UID, replicas(rs.Spec.Replicas))
-		}
-	case "StatefulSet":
-		if o, ok := e.Get(kube.StatefulSets, ref.Namespace, ref.Name); ok {
-			s := o.(*appsv1.StatefulSet)
-			return e.judgeOwned(ref, s.UID, replicas(s.Spec.Replicas))
-		}
-	case "Service":
-		return e.judgeService(ref)
+	if judge, ok := judges[ref.Kind]; ok {
+		return judge(e, ref)
 	}
-	return Verdict{}, false
+	return Verdict{Stage: stage.ControlPlane, Object: ref}, true
+}
+
+func (e *Engine) judgeReplicaSet(ref trace.Ref) (Verdict, bool) {
+	o, ok := e.Get(kube.ReplicaSets, ref.Namespace, ref.Name)
+	if !ok {
+		return Verdict{}, false
+	}
+	rs := o.(*appsv1.ReplicaSet)
+	return e.judgeOwned(ref, rs.UID, replicas(rs.Spec.Replicas))
+}
+
+func (e *Engine) judgeStatefulSet(ref trace.Ref) (Verdict, bool) {
+	o, ok := e.Get(kube.StatefulSets, ref.Namespace, ref.Name)
+	if !ok {
+		return Verdict{}, false
+	}
+	s := o.(*appsv1.StatefulSet)
+	return e.judgeOwned(ref, s.UID, replicas(s.Spec.Replicas))
+}
+
+// judgeDaemonSet asks for as many Pods as the controller found nodes for.
+func (e *Engine) judgeDaemonSet(ref trace.Ref) (Verdict, bool) {
+	o, ok := e.Get(kube.DaemonSets, ref.Namespace, ref.Name)
+	if !ok {
+		return Verdict{}, false
+	}
+	ds := o.(*appsv1.DaemonSet)
+	if ds.Status.ObservedGeneration < ds.Generation {
+		if h, found := e.lastBad(ref); found {
+			return verdictOf(h, ref), true
+		}
+		return Verdict{Stage: stage.ControlPlane, Object: ref}, true // no controller has looked at it
+	}
+	return e.judgeOwned(ref, ds.UID, int(ds.Status.DesiredNumberScheduled))
 }
 
 func replicas(n *int32) int {
@@ -381,7 +422,8 @@ func (e *Engine) refusedFor(ref trace.Ref) (trace.Hop, bool) {
 	return trace.Hop{}, false
 }
 
-// judgeService asks whether a packet to the Service arrives at a Pod.
+// judgeService asks whether a packet to the Service arrives at a Pod, from wherever in the
+// cluster it comes.
 func (e *Engine) judgeService(ref trace.Ref) (Verdict, bool) {
 	o, ok := e.Get(kube.Services, ref.Namespace, ref.Name)
 	if !ok {
@@ -391,21 +433,33 @@ func (e *Engine) judgeService(ref trace.Ref) (Verdict, bool) {
 	if svc.Spec.Type == corev1.ServiceTypeExternalName || len(svc.Spec.Selector) == 0 {
 		return Verdict{}, false
 	}
-	for _, o := range e.List(kube.EndpointSlices, ref.Namespace) {
-		s := o.(*discoveryv1.EndpointSlice)
-		if s.Labels[discoveryv1.LabelServiceName] != ref.Name || len(s.Ports) == 0 {
-			continue
+	told := func(h trace.Hop) bool { return h.Stage == stage.Routing }
+	if e.hasReadyEndpoint(ref) {
+		node, lost := e.lostFrom(svc)
+		if !lost {
+			return Verdict{}, false
 		}
-		for _, ep := range s.Endpoints {
-			if ep.Conditions.Ready != nil && *ep.Conditions.Ready && e.arrives(svc) {
-				return Verdict{}, false
-			}
-		}
+		proxy := stage.On(stage.KubeProxy, node)
+		told = func(h trace.Hop) bool { return h.Stage == stage.Routing && h.From == proxy && h.Outcome != trace.OK }
 	}
-	h, found := e.last(ref, func(h trace.Hop) bool { return h.Stage == stage.Routing })
 	v := Verdict{Stage: stage.Routing, Object: ref}
-	if found {
+	if h, found := e.last(ref, told); found {
 		v.Hop, v.Reason, v.Message = h.Seq, h.Reason, h.Message
 	}
 	return v, true
+}
+
+func (e *Engine) hasReadyEndpoint(svc trace.Ref) bool {
+	for _, o := range e.List(kube.EndpointSlices, svc.Namespace) {
+		s := o.(*discoveryv1.EndpointSlice)
+		if s.Labels[discoveryv1.LabelServiceName] != svc.Name || len(s.Ports) == 0 {
+			continue
+		}
+		for _, ep := range s.Endpoints {
+			if ep.Conditions.Ready != nil && *ep.Conditions.Ready {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -230,7 +230,7 @@ func (f *Frame) Why() []trace.Hop {
 func (f *Frame) PodStages() map[stage.ID]State {
 	out := map[stage.ID]State{}
 	for _, h := range f.Hops {
-		if h.Object.Name == f.Pod.Name || h.Object.Name == "" {
+		if h.Object == f.Pod || h.Object.Name == "" {
 			out[h.Stage] = Of(h.Outcome)
 		}
 	}
