@@ -21,26 +21,35 @@ const outside kernel.ActorID = "outside"
 type inbox struct {
 	e       *Engine
 	answers map[uint64]wire.Answer
-	watches map[uint64][]wire.WatchEvent
+	watches map[uint64]*outsideWatch // by the command that began them
+	callers map[uint64]*outsideWatch // by the number that the caller has
+	last    uint64
 }
+
+// outsideWatch is one watch of a caller outside.
+type outsideWatch struct {
+	command uint64
+	request *wire.Request
+	queue   []wire.WatchEvent
+}
+
+// watchBuffer is how many events wait for a caller who does not take them; then, as a real
+// API server does with a client that is too slow, the watch is ended.
+const watchBuffer = 10_000
 
 type outsideTag struct{ ID uint64 }
 
 func newInbox(e *Engine) *inbox {
-	b := &inbox{e: e}
-	b.reset()
-	return b
+	return &inbox{e: e, answers: map[uint64]wire.Answer{}, watches: map[uint64]*outsideWatch{}, callers: map[uint64]*outsideWatch{}}
 }
 
+// reset ends every watch: whoever still watches learns that the run has moved under him.
 func (b *inbox) reset() {
-	// Whoever still watches learns that the run has moved under him.
-	for id := range b.watches {
-		b.watches[id] = append(b.watches[id], wire.WatchEvent{Type: wire.Closed})
+	for _, w := range b.watches {
+		w.queue = append(w.queue, wire.WatchEvent{Type: wire.Closed})
 	}
-	b.answers = map[uint64]wire.Answer{}
-	if b.watches == nil {
-		b.watches = map[uint64][]wire.WatchEvent{}
-	}
+	clear(b.watches)
+	clear(b.answers)
 }
 
 // Handle implements kernel.Actor.
@@ -53,19 +62,32 @@ func (b *inbox) Handle(ev kernel.Event) {
 		}
 	case wire.WatchEvent:
 		if t, ok := e.Tag.(outsideTag); ok {
-			if q, open := b.watches[t.ID]; open {
-				b.watches[t.ID] = append(q, e)
-			}
+			b.event(t.ID, e)
 		}
 	}
+}
+
+func (b *inbox) event(command uint64, e wire.WatchEvent) {
+	w := b.watches[command]
+	if w == nil {
+		return
+	}
+	if len(w.queue) >= watchBuffer {
+		w.queue = []wire.WatchEvent{{Type: wire.Closed}}
+		delete(b.watches, command)
+		return
+	}
+	w.queue = append(w.queue, e)
 }
 
 // Admin is the cluster's administrator, as kubeadm's admin.conf has it.
 var Admin = wire.Credential{CommonName: "kubernetes-admin", Orgs: []string{"system:masters"}}
 
 // Do sends a request from outside and runs the cluster until it is answered.
-func (e *Engine) Do(r wire.Request) wire.Answer {
-	id := e.submit(&r)
+func (e *Engine) Do(r wire.Request) wire.Answer { return e.do(&r) }
+
+func (e *Engine) do(r *wire.Request) wire.Answer {
+	id := e.submit(r)
 	for {
 		if a, ok := e.inbox.answers[id]; ok {
 			delete(e.inbox.answers, id)
@@ -173,28 +195,41 @@ func benign(r wire.Request, a wire.Answer) bool {
 // Watch begins a watch from outside. The caller polls Watched, and ends it with Unwatch.
 func (e *Engine) Watch(r wire.Request) (id uint64, a wire.Answer) {
 	r.Verb = wire.Watch
-	id = uint64(len(e.commands) + 1)
-	e.inbox.watches[id] = []wire.WatchEvent{}
-	a = e.Do(r)
-	if a.Err() != nil {
-		delete(e.inbox.watches, id)
+	b := e.inbox
+	w := &outsideWatch{command: uint64(len(e.commands) + 1), request: &r}
+	b.watches[w.command] = w
+	if a = e.do(&r); a.Err() != nil {
+		delete(b.watches, w.command)
+		return 0, a
 	}
-	return id, a
+	b.last++
+	b.callers[b.last] = w
+	return b.last, a
 }
 
 // Watched takes the events that have come for a watch since the last call.
 func (e *Engine) Watched(id uint64) []wire.WatchEvent {
-	q := e.inbox.watches[id]
-	if len(q) > 0 {
-		e.inbox.watches[id] = []wire.WatchEvent{}
+	w := e.inbox.callers[id]
+	if w == nil {
+		return nil
 	}
+	q := w.queue
+	w.queue = nil
 	return q
 }
 
-// Unwatch ends a watch; serverID is the WatchID of its answer.
+// Unwatch ends a watch; serverID is the WatchID of its answer. A watch that began in what
+// has been cut since is unknown to the cluster.
 func (e *Engine) Unwatch(id, serverID uint64) {
-	delete(e.inbox.watches, id)
-	e.perform(e.record(Command{Cancel: serverID}))
+	w := e.inbox.callers[id]
+	if w == nil {
+		return
+	}
+	delete(e.inbox.callers, id)
+	delete(e.inbox.watches, w.command)
+	if n := uint64(len(e.commands)); w.command <= n && e.commands[w.command-1].Request == w.request {
+		e.perform(e.record(Command{Cancel: serverID}))
+	}
 }
 
 // Switch flips a fault point.

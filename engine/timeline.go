@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"podwalk/engine/apiserver"
-	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/kernel"
 	"podwalk/engine/trace"
 )
@@ -37,6 +36,11 @@ type Timeline struct {
 
 	stream  func(*Engine) bool // of Stream
 	stopped bool               // it said so
+	// moved holds a word when somebody at the public door has moved the head.
+	moved chan struct{}
+	// watches are those of both doors, each at the engine on which it began.
+	watches   map[uint64]doorWatch
+	lastWatch uint64
 }
 
 type keyframe struct {
@@ -61,7 +65,7 @@ func NewTimeline(e *Engine) (*Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Timeline{head: e, view: view, cursor: e.log.Len()}
+	t := &Timeline{head: e, view: view, cursor: e.log.Len(), moved: make(chan struct{}, 1), watches: map[uint64]doorWatch{}}
 	t.keyframe()
 	return t, nil
 }
@@ -78,15 +82,22 @@ func (t *Timeline) Stream(f func(*Engine) bool) {
 	t.stream = f
 }
 
-// mark adds a keyframe when the head has come far enough since the last one.
+// mark adds a keyframe when the head has come far enough since the last one. Of a time in
+// which nothing happens two are kept, its beginning and its newest: a cluster may be left
+// alone for days.
 func (t *Timeline) mark() {
 	if t.stream != nil {
 		t.stopped = t.stopped || !t.stream(t.head)
 		return
 	}
-	if t.head.k.Steps()-t.frames[len(t.frames)-1].snap.Turn() >= keyframeTurns {
-		t.keyframe()
+	n := len(t.frames)
+	if t.head.k.Steps()-t.frames[n-1].snap.Turn() < keyframeTurns {
+		return
 	}
+	if hops := t.head.log.Len(); n >= 2 && t.frames[n-1].hops == hops && t.frames[n-2].hops == hops {
+		t.frames = t.frames[:n-1]
+	}
+	t.keyframe()
 }
 
 // Len returns the number of hops up to the head.
@@ -189,7 +200,7 @@ func (t *Timeline) seek(n int) View {
 	t.cursor, t.back = n, n < t.head.log.Len()
 	best := t.frames[0]
 	for _, f := range t.frames {
-		if f.hops > n || f.hops == n && best.hops == n {
+		if f.hops > n || t.back && f.hops == n && best.hops == n {
 			break
 		}
 		best = f
@@ -202,6 +213,9 @@ func (t *Timeline) seek(n int) View {
 		there = func() bool { return false }
 	}
 	t.view.follow(t.head.commands, there, t.head.k.Steps())
+	if !t.back {
+		_ = t.view.k.SetClock(t.head.Now()) // nothing is due before: the head was here
+	}
 	return View{t.view.parts.api.View(), t.view.k.Now(), func() uint64 { return t.view.Snapshot().Hash() }}
 }
 
@@ -275,7 +289,7 @@ func (t *Timeline) Look() error {
 	return nil
 }
 
-// reached is the engine that a client from outside speaks to.
+// reached is the engine that a client at the learner's own prompt speaks to.
 func (t *Timeline) reached(write bool) *Engine {
 	if write && t.look != nil {
 		t.cut()
@@ -329,84 +343,4 @@ func FirstDifference(a, b []trace.Hop) int {
 		return -1
 	}
 	return min(len(a), len(b))
-}
-
-// Outside is the timeline's head as clients from outside see it. It fits serve.Run.
-type Outside struct{ t *Timeline }
-
-// Outside returns the door for kubectl and other clients.
-func (t *Timeline) Outside() Outside { return Outside{t} }
-
-// Do sends a request and runs the cluster until it is answered.
-func (o Outside) Do(r wire.Request) wire.Answer {
-	o.t.mu.Lock()
-	defer o.t.mu.Unlock()
-	write := r.Verb != wire.Get && r.Verb != wire.List && r.Verb != wire.Watch && r.Verb != wire.Connect && !r.Options.DryRun
-	a := o.t.reached(write && !asks(r)).Do(r)
-	o.t.mark()
-	return a
-}
-
-// asks reports whether a POST only asks something: auth can-i, auth whoami.
-func asks(r wire.Request) bool {
-	return r.Resource.Group == "authorization.k8s.io" || r.Resource.Group == "authentication.k8s.io"
-}
-
-// Watch begins a watch.
-func (o Outside) Watch(r wire.Request) (id uint64, a wire.Answer) {
-	o.t.mu.Lock()
-	defer o.t.mu.Unlock()
-	id, a = o.t.reached(false).Watch(r)
-	o.t.mark()
-	return id, a
-}
-
-// Watched takes the events that have come for a watch since the last call.
-func (o Outside) Watched(id uint64) []wire.WatchEvent {
-	o.t.mu.Lock()
-	defer o.t.mu.Unlock()
-	return o.t.reached(false).Watched(id)
-}
-
-// Unwatch ends a watch.
-func (o Outside) Unwatch(id, serverID uint64) {
-	o.t.mu.Lock()
-	defer o.t.mu.Unlock()
-	o.t.reached(false).Unwatch(id, serverID)
-}
-
-// Advance lets virtual time pass.
-func (o Outside) Advance(d time.Duration) {
-	o.t.mu.Lock()
-	defer o.t.mu.Unlock()
-	o.t.reached(false).Advance(d)
-	o.t.mark()
-}
-
-// Now returns the virtual time.
-func (o Outside) Now() kernel.Time {
-	o.t.mu.Lock()
-	defer o.t.mu.Unlock()
-	return o.t.reached(false).Now()
-}
-
-// Err returns why the run cannot go on, or nil.
-func (o Outside) Err() error {
-	o.t.mu.Lock()
-	defer o.t.mu.Unlock()
-	return o.t.reached(false).Err()
-}
-
-// Settled reports whether nothing more is to be expected for now: what was asked for is
-// there, and the story has stood still for as long as that takes to be believed. Clients
-// that watch may stop then.
-func (o Outside) Settled() bool {
-	o.t.mu.Lock()
-	defer o.t.mu.Unlock()
-	e := o.t.reached(false)
-	last := e.acted
-	if h := e.log.Hops(); len(h) > 0 {
-		last = max(last, h[len(h)-1].At)
-	}
-	return e.k.Now() >= last.Add(e.quiet()) && e.Verdict().Ready
 }
