@@ -51,6 +51,9 @@ type Config struct {
 	Editor string
 	// Program is re-executed as kubectl; this program where empty.
 	Program string
+	// RealTime is for clients that are nobody's children: as long as one of them is
+	// connected, virtual time goes at the pace of real time, whatever they wait for or poll.
+	RealTime bool
 }
 
 // ClusterName is the cluster's name in the kubeconfig.
@@ -72,6 +75,7 @@ type Session struct {
 	next    int
 	waiting map[int]waiter
 	pids    map[int]bool // of the children
+	pacer   *pacer       // of a session in real time
 }
 
 // Open starts a session on a cluster.
@@ -123,8 +127,12 @@ func (s *Session) start() (err error) {
 		Handler: &serve.Handler{
 			Backend: s.shared, Client: s.cfg.Client, Verify: s.ca.verify, Address: s.address,
 		},
-		ReadHeaderTimeout: 30 * time.Second,
-		ErrorLog:          discard,
+		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 30 * time.Second,
+		ErrorLog: discard,
+	}
+	if s.cfg.RealTime {
+		s.pacer = newPacer(s.shared)
+		s.server.ConnState = s.pacer.connection
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	go func() { _ = s.server.Serve(tls.NewListener(l, config)) }()
@@ -140,6 +148,9 @@ func (s *Session) Close() error {
 	}
 	s.mu.Unlock()
 	err := s.server.Close()
+	if s.pacer != nil {
+		s.pacer.stop()
+	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 

@@ -16,6 +16,13 @@ func Over(run serve.Run, cfg Config) (*Session, error) {
 	return Open(serve.NewShared(run, serve.Automatic), cfg)
 }
 
+// Public opens a session for clients in other terminals: time is real while one of them
+// is connected.
+func Public(run serve.Run, cfg Config) (*Session, error) {
+	cfg.RealTime = true
+	return Open(serve.NewShared(run, serve.Followed), cfg)
+}
+
 // Kubectl runs one command line and returns what it printed and its exit code. It fits
 // engine.Shell.
 func (s *Session) Kubectl(line string) (stdout, stderr string, code int) {

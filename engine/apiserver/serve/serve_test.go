@@ -245,3 +245,17 @@ func TestEveryKindIsDiscovered(t *testing.T) {
 		}
 	}
 }
+
+// TestAgesGoOn: whatever the fractions of a second on both clocks, an age is the
+// cluster's.
+func TestAgesGoOn(t *testing.T) {
+	created := kernel.Time(0)
+	for at := 82 * time.Second; at < 84*time.Second; at += 90 * time.Millisecond {
+		now := kernel.Time(at)
+		client := time.Date(2030, 1, 1, 0, 0, 0, int(at*7%time.Second), time.UTC)
+		s := NewShift(now.Wall(), client)
+		if age, want := client.Sub(s.Out(created.Wall())).Truncate(time.Second), at.Truncate(time.Second); age != want {
+			t.Errorf("after %s the age is %s", at, age)
+		}
+	}
+}

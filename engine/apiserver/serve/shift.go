@@ -20,10 +20,11 @@ type Shift struct {
 }
 
 // NewShift returns the shift that makes the cluster's now the client's now. It is a whole
-// number of seconds, for objects carry no finer times; what is cut off makes ages greater
-// rather than smaller, so that a Pod of 90 minutes is never "89m".
+// number of seconds, for objects carry no finer times: from second to second of both
+// clocks, so that an age, which is cut to seconds, is the cluster's to the second and
+// never goes back from one command to the next.
 func NewShift(cluster, client time.Time) Shift {
-	return Shift{client.Sub(cluster).Truncate(time.Second)}
+	return Shift{client.Truncate(time.Second).Sub(cluster.Truncate(time.Second))}
 }
 
 // Out brings one time to the client's clock.
