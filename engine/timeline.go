@@ -135,6 +135,13 @@ func (t *Timeline) Origin() kernel.Time {
 	return t.head.Origin()
 }
 
+// Acted returns when somebody outside last changed something, or the story began.
+func (t *Timeline) Acted() kernel.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.head.acted
+}
+
 // HeadTime returns how far the head has come.
 func (t *Timeline) HeadTime() kernel.Time {
 	t.mu.Lock()

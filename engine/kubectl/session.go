@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -107,7 +109,26 @@ func Open(shared *serve.Shared, cfg Config) (*Session, error) {
 	if err := s.start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+	sessions.Lock()
+	defer sessions.Unlock()
+	sessions.open[s] = true
 	return s, nil
+}
+
+// sessions are those that are open in this process.
+var sessions = struct {
+	sync.Mutex
+	open map[*Session]bool
+}{open: map[*Session]bool{}}
+
+// CloseAll closes every session that is still open: the process is about to end.
+func CloseAll() {
+	sessions.Lock()
+	all := slices.Collect(maps.Keys(sessions.open))
+	sessions.Unlock()
+	for _, s := range all {
+		_ = s.Close()
+	}
 }
 
 func (s *Session) start() (err error) {
@@ -142,9 +163,17 @@ func (s *Session) start() (err error) {
 
 // Close ends the session: the listener, the children that still run, the directory.
 func (s *Session) Close() error {
+	sessions.Lock()
+	delete(sessions.open, s)
+	sessions.Unlock()
 	s.mu.Lock()
 	for _, w := range s.waiting {
 		w.cancel()
+	}
+	for pid := range s.pids { // they must not write into a directory that is being removed
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill()
+		}
 	}
 	s.mu.Unlock()
 	err := s.server.Close()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 
 	"podwalk/engine/apiserver/serve"
 )
@@ -32,6 +33,8 @@ func (s *Session) Kubectl(line string) (stdout, stderr string, code int) {
 
 // Exec runs kubectl in the caller's own directory and on his own terminal, with the
 // kubeconfig of a session that another process has open. It returns kubectl's exit code.
+// Where it can, the process becomes kubectl and does not return: whoever stops it, stops
+// kubectl and not its parent.
 func Exec(ctx context.Context, kubeconfig string, args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -40,6 +43,9 @@ func Exec(ctx context.Context, kubeconfig string, args []string, stdin io.Reader
 	c := exec.CommandContext(ctx, program)
 	c.Args = append([]string{"kubectl"}, args...)
 	c.Env = append(os.Environ(), childEnv+"=0", "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(filepath.Dir(kubeconfig), "cache"))
+	if stdin == os.Stdin && stdout == os.Stdout && stderr == os.Stderr {
+		_ = syscall.Exec(program, c.Args, c.Env) // it returns only where the system has no such thing
+	}
 	c.Stdin, c.Stdout, c.Stderr = stdin, stdout, stderr
 	err = c.Run()
 	var exit *exec.ExitError

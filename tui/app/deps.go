@@ -63,6 +63,10 @@ type Session struct {
 
 	// Verdict says how the run ended: "ready", "failed at: …", "" while it is open.
 	Verdict func(c *i18n.Catalog) string
+	// Moved has a word when the run was moved by somebody else, in another terminal; Renew
+	// takes over what has come. Nil where nobody can.
+	Moved <-chan struct{}
+	Renew func()
 	// Left is called when the learner leaves, in a command.
 	Left func(cursor int)
 }

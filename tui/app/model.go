@@ -54,6 +54,7 @@ type Model struct {
 	picker   views.Picker
 
 	sess    *Session
+	heard   *Session // whose word from other terminals is waited for
 	play    *player.Player
 	term    *views.Terminal
 	typing  bool
@@ -165,6 +166,9 @@ type advancedMsg struct {
 	gen int
 	err error
 }
+
+// movedMsg says that somebody in another terminal has moved the run.
+type movedMsg struct{ sess *Session }
 
 type completeMsg struct {
 	gen   int

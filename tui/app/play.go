@@ -2,6 +2,7 @@ package app
 
 import (
 	"strings"
+	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -364,6 +365,43 @@ func (m *Model) run() tea.Cmd {
 	gen, at, s := m.gen, m.play.Cursor(), m.sess
 	asked := s.Guide != nil && s.Guide.Held() == "try"
 	return func() tea.Msg { return kubectlMsg{gen, asked, s.Kubectl(at, line)} }
+}
+
+// movedEvery is how often the screen follows what moves in other terminals.
+const movedEvery = 200 * time.Millisecond
+
+// listen waits for the next word from other terminals, once at a time.
+func (m *Model) listen() tea.Cmd {
+	s := m.sess
+	if s == nil || s.Moved == nil || m.heard == s {
+		return nil
+	}
+	m.heard = s
+	return func() tea.Msg {
+		if _, ok := <-s.Moved; !ok {
+			return nil
+		}
+		time.Sleep(movedEvery)
+		return movedMsg{s}
+	}
+}
+
+// moved shows what somebody did in another terminal: at the end of the story the cursor
+// goes to the first hop that came of it, elsewhere it stays.
+func (m *Model) moved(msg movedMsg) {
+	if m.sess != msg.sess || m.play == nil {
+		return
+	}
+	m.heard = nil
+	if m.busy {
+		return // what is under way takes it over
+	}
+	n := m.play.Timeline().Len()
+	m.sess.Renew()
+	m.play.Renew()
+	if m.play.Timeline().Len() > n && m.play.Cursor() == n-1 && !m.typing {
+		m.play.Seek(n)
+	}
 }
 
 func (m *Model) complete() tea.Cmd {

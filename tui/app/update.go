@@ -38,12 +38,15 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.gen == m.gen && m.term != nil && m.term.Edit.Before() == msg.line {
 			m.term.Complete(msg.cands)
 		}
+	case movedMsg:
+		m.moved(msg)
 	case savedMsg:
 		if msg.err != nil {
 			m.notice = m.cat.T("app.error") + ": " + msg.err.Error()
 			m.home.Notice = m.notice
 		}
 	}
+	cmd = tea.Batch(cmd, m.listen())
 	m.refresh()
 	if m.play != nil {
 		if tick := m.play.Tick(); tick != nil {

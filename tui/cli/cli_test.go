@@ -21,7 +21,7 @@ const asProgram = "PODWALK_AS_PROGRAM"
 func TestMain(m *testing.M) {
 	kubectl.ChildMain() // this program is its own kubectl
 	if os.Getenv(asProgram) != "" {
-		os.Exit(cli.Run(context.Background(), nil, os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(cli.Main())
 	}
 	os.Exit(m.Run())
 }

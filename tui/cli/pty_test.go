@@ -2,14 +2,52 @@ package cli_test
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
 )
+
+// TestHangUp: a terminal that goes away ends the program, and nothing of it is left.
+func TestHangUp(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, tmp := t.TempDir(), t.TempDir()
+	c := exec.Command(program, "play", "--lang", "en", "--run", "kubectl run nginx --image=nginx")
+	c.Env = []string{asProgram + "=1", "HOME=" + home, "TMPDIR=" + tmp, "TERM=xterm-256color", "PATH=" + os.Getenv("PATH")}
+	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 24, Cols: 80})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	go func() { _, _ = io.Copy(io.Discard, tty) }()
+	left := func() []os.DirEntry {
+		d, err := os.ReadDir(tmp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for deadline := time.Now().Add(20 * time.Second); len(left()) < 2; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the sandbox does not open its doors")
+		}
+	}
+	if err := c.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	if d := left(); len(d) > 0 {
+		t.Errorf("left behind: %v", d)
+	}
+}
 
 // TestTerminal is the smoke test of the real thing: the program in a terminal, from the
 // first question to the way out.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"podwalk/engine"
 	"podwalk/engine/kubectl"
 	"podwalk/engine/scenario"
+	"podwalk/engine/stage"
 	"podwalk/exercises"
 	"podwalk/lessons"
 	"podwalk/tui/app"
@@ -164,7 +166,7 @@ func (c *command) play() *cobra.Command {
 				if what := strings.Join(append(o.files, o.runs...), " · "); what != "" {
 					title = scenario.Text{"en": what, "zh-TW": what}
 				}
-				return session.Play("play", run, title), nil
+				return session.Published("play", run, title), nil
 			})
 		},
 	}
@@ -176,34 +178,37 @@ func (c *command) play() *cobra.Command {
 }
 
 // publish is newKubectl for a run that other terminals may reach with podwalk kubectl: it
-// leaves word of its kubeconfig.
+// opens a door for them and leaves word of its kubeconfig.
 func (c *command) publish(t *engine.Timeline, namespace string) (engine.Shell, error) {
 	s, err := c.openKubectl(t, namespace)
 	if err != nil {
 		return nil, err
 	}
 	word := c.wordOfRun()
-	if word == "" {
-		return s, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(word), 0o700); err != nil {
+	if word == "" || os.MkdirAll(filepath.Dir(word), 0o700) != nil {
 		return s, nil // the run itself does not need it
 	}
-	if err := os.WriteFile(word, []byte(s.Kubeconfig()+"\n"), 0o600); err != nil {
-		return s, nil
+	public, err := kubectl.Public(t.Public(), kubectl.Config{Namespace: namespace, Client: stage.Kubectl})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	return published{s, word}, nil
+	p := published{s, public, word, public.Kubeconfig() + "\n"}
+	_ = os.WriteFile(word, []byte(p.says), 0o600)
+	return p, nil
 }
 
-// published takes the word back when the run ends.
+// published takes the word back when the run ends, unless it is another run's by now.
 type published struct {
 	*kubectl.Session
-	word string
+	public     *kubectl.Session
+	word, says string
 }
 
 func (p published) Close() error {
-	_ = os.Remove(p.word)
-	return p.Session.Close()
+	if now, err := os.ReadFile(p.word); err == nil && string(now) == p.says {
+		_ = os.Remove(p.word)
+	}
+	return errors.Join(p.public.Close(), p.Session.Close())
 }
 
 // wordOfRun is the file in which a running sandbox says where its kubeconfig is.

@@ -69,21 +69,18 @@ func (f *Frame) Hop() (trace.Hop, bool) {
 	return f.Hops[len(f.Hops)-1], true
 }
 
-// Now returns the virtual time at the cursor.
+// Now returns the virtual time at the cursor: the moment that the view shows and that a
+// kubectl at the cursor is answered from. At the last hop that is the present, which may
+// be later than the hop.
 func (f *Frame) Now() kernel.Time {
-	if h, ok := f.Hop(); ok {
-		return h.At
+	if f.View != nil {
+		return f.View.Now()
 	}
-	return 0
+	return f.Origin
 }
 
 // Elapsed returns how much virtual time the story has taken up to the cursor.
-func (f *Frame) Elapsed() time.Duration {
-	if h, ok := f.Hop(); ok {
-		return f.Since(h)
-	}
-	return 0
-}
+func (f *Frame) Elapsed() time.Duration { return f.Now().Sub(f.Origin) }
 
 // Since returns when a hop happened, counted from the story's beginning.
 func (f *Frame) Since(h trace.Hop) time.Duration { return h.At.Sub(f.Origin) }

@@ -114,6 +114,17 @@ func (p *Player) Reset(tl Timeline) {
 	p.touch()
 }
 
+// Renew takes up what has come to the timeline from elsewhere: hops, or just time. The
+// cursor stays.
+func (p *Player) Renew() {
+	if p.cursor >= p.keys.Len()-1 {
+		p.viewAt = -2 // it shows the present
+	}
+	p.more = p.more || p.tl.Len() > p.keys.Len()
+	p.runAhead(0)
+	p.touch()
+}
+
 // Cursor returns the index of the hop looked at, -1 before the first.
 func (p *Player) Cursor() int { return p.cursor }
 
@@ -167,10 +178,7 @@ func (p *Player) move() {
 // runAhead lets the engine run until enough hops are ready, at most n pieces.
 func (p *Player) runAhead(n int) {
 	for p.more && p.err == nil && n > 0 && p.tl.Len() < p.cursor+1+ahead {
-		p.more, p.err = p.tl.RunMore()
-		if p.err != nil {
-			p.more = false
-		}
+		p.runMore()
 		n--
 	}
 	for p.keys.Len() < p.tl.Len() {
@@ -185,13 +193,22 @@ func (p *Player) runAhead(n int) {
 	}
 }
 
+// runMore lets the run go on by a piece. At the last hop the present is shown, which is
+// another one then.
+func (p *Player) runMore() {
+	if p.cursor >= p.tl.Len()-1 {
+		p.viewAt = -2
+	}
+	p.more, p.err = p.tl.RunMore()
+	if p.err != nil {
+		p.more = false
+	}
+}
+
 // ensure makes hop i known if the run has it.
 func (p *Player) ensure(i int) bool {
 	for n := 0; i >= p.tl.Len() && p.more && n < seekPieces; n++ {
-		p.more, p.err = p.tl.RunMore()
-		if p.err != nil {
-			p.more = false
-		}
+		p.runMore()
 	}
 	p.runAhead(0)
 	return i < p.tl.Len()

@@ -22,6 +22,15 @@ func Play(id string, r *engine.Run, title scenario.Text) *app.Session {
 	return base(id, r, NewTimeline(r, false), title)
 }
 
+// Published is Play for a run that other terminals reach too: the screen follows what they
+// do.
+func Published(id string, r *engine.Run, title scenario.Text) *app.Session {
+	t := NewTimeline(r, false)
+	s := base(id, r, t, title)
+	s.Moved, s.Renew = r.Moved(), t.Sync
+	return s
+}
+
 // base is what every session has: kubectl, faults, a verdict.
 func base(id string, r *engine.Run, t *Timeline, title scenario.Text) *app.Session {
 	return &app.Session{

@@ -29,6 +29,7 @@ type Timeline struct {
 	run    *engine.Run
 	hops   []trace.Hop
 	quiet  time.Duration // virtual time without a hop
+	acted  kernel.Time   // when somebody last changed something
 	idle   bool          // the run is not to go on by itself
 	branch int           // shown from the first fault on
 	broken bool
@@ -48,7 +49,9 @@ func NewTimeline(r *engine.Run, guided bool) *Timeline {
 func (t *Timeline) Sync() {
 	t.hops = t.run.Hops()
 	t.branch, _ = t.run.Branch()
-	t.quiet = 0
+	if at := t.run.Acted(); at != t.acted {
+		t.acted, t.quiet = at, 0
+	}
 }
 
 // Len implements player.Timeline.
@@ -84,7 +87,7 @@ func (t *Timeline) RunMore() (bool, error) {
 	if deadline <= 0 {
 		deadline = engine.DeadlineDefault
 	}
-	over := t.quiet >= limit || t.run.HeadTime().Sub(t.run.Origin()) >= deadline
+	over := t.quiet >= limit || t.run.HeadTime().Sub(t.run.Acted()) >= deadline
 	return !over, nil
 }
 
