@@ -90,10 +90,10 @@ func checkPreconditions(f *flight, row *resources.Resource) error {
 	m := f.Old.(metav1.Object)
 	gr := schema.GroupResource{Group: row.Kind.Kind.Group, Resource: row.Kind.Kind.Kind}
 	if p.UID != nil && *p.UID != m.GetUID() {
-		return apierrors.NewConflict(gr, m.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, m.GetUID()))
+		return &storeError{apierrors.NewConflict(gr, m.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, m.GetUID()))}
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != m.GetResourceVersion() {
-		return apierrors.NewConflict(gr, m.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, m.GetResourceVersion()))
+		return &storeError{apierrors.NewConflict(gr, m.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, m.GetResourceVersion()))}
 	}
 	return nil
 }

@@ -110,15 +110,16 @@ func (s *Server) decodeUpdate(f *flight, row *resources.Resource) error {
 	return err
 }
 
-// missingError says that etcd has no such object. Upstream the store finds that out when it
-// reads what it is to change: the request got as far as the persist gate.
-type missingError struct{ *apierrors.StatusError }
+// storeError is what upstream's store finds out when it reads what it is to change: there
+// is no such object, or it is not the one that was meant. The request got as far as the
+// persist gate.
+type storeError struct{ *apierrors.StatusError }
 
 // load reads the present object into Old.
 func (s *Server) load(f *flight, row *resources.Resource) error {
 	kv, ok := s.etcd.Get(row.Key(f.Req.Namespace, f.Req.Name))
 	if !ok {
-		return &missingError{apierrors.NewNotFound(f.Req.Resource.GroupResource(), f.Req.Name)}
+		return &storeError{apierrors.NewNotFound(f.Req.Resource.GroupResource(), f.Req.Name)}
 	}
 	f.Old, f.OldRev = row.Served(kv.Value), kv.ModRev
 	return nil

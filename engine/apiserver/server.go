@@ -263,11 +263,11 @@ func (s *Server) refuse(f *flight, err error) {
 		outcome = trace.Failed
 	}
 	h := trace.Hop{Verb: method(&f.Req), Outcome: outcome, Reason: reason, Message: status.Message}
-	var missing *missingError
-	if errors.As(err, &missing) {
+	var found *storeError
+	if errors.As(err, &found) {
 		f.Gate = gatePersist
 	}
-	if f.Gate == gatePersist && (status.Code >= 500 || missing != nil) {
+	if f.Gate == gatePersist && (status.Code >= 500 || found != nil) {
 		h.To = stage.Etcd
 	}
 	if plugin != nil {
