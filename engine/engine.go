@@ -32,6 +32,7 @@ type Engine struct {
 
 	commands []Command
 	asked    []trace.Ref // what was asked for, in order: the objects that somebody outside created
+	taken    []trace.Ref // of these, what somebody outside deleted again, and namespaces
 	refused  []uint64    // hops that refused a request from outside
 	origin   kernel.Time // when the story began
 	acted    kernel.Time // when somebody outside last changed something
@@ -56,7 +57,7 @@ func New(c scenario.Cluster) (*Engine, error) {
 func (e *Engine) Begin() {
 	e.log.Begin()
 	e.origin, e.acted = e.k.Now(), e.k.Now()
-	e.asked, e.refused = nil, nil
+	e.asked, e.taken, e.refused = nil, nil, nil
 }
 
 // Fork returns a second engine in the same state. The two share nothing.
@@ -177,6 +178,7 @@ type Snapshot struct {
 	kernel  *kernel.Snapshot
 	log     []Command
 	asked   []trace.Ref
+	taken   []trace.Ref
 	refused []uint64
 	origin  kernel.Time
 	acted   kernel.Time
@@ -206,13 +208,13 @@ func (s *Snapshot) Differences(other *Snapshot) []string {
 func (e *Engine) Snapshot() *Snapshot {
 	return &Snapshot{
 		kernel: e.k.Snapshot(), log: e.Commands(), origin: e.origin, acted: e.acted,
-		asked: e.asked[:len(e.asked):len(e.asked)], refused: e.refused[:len(e.refused):len(e.refused)],
+		asked: e.asked[:len(e.asked):len(e.asked)], taken: e.taken[:len(e.taken):len(e.taken)], refused: e.refused[:len(e.refused):len(e.refused)],
 	}
 }
 
 // Restore puts the engine, or a fork of it, back into a state.
 func (e *Engine) Restore(s *Snapshot) {
 	e.k.Restore(s.kernel)
-	e.commands, e.asked, e.refused, e.origin, e.acted = s.log, s.asked, s.refused, s.origin, s.acted
+	e.commands, e.asked, e.taken, e.refused, e.origin, e.acted = s.log, s.asked, s.taken, s.refused, s.origin, s.acted
 	e.inbox.reset()
 }

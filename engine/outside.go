@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 
 	"podwalk/engine/apiserver/wire"
@@ -167,7 +168,13 @@ func (e *Engine) note(r wire.Request, a wire.Answer) {
 		}
 		return
 	}
-	if r.Options.DryRun || r.Subresource != "" || a.Object == nil {
+	if r.Options.DryRun {
+		return
+	}
+	if r.Verb == wire.Delete || r.Verb == wire.DeleteCollection || r.Subresource == "eviction" {
+		e.noteTaken(r)
+	}
+	if r.Subresource != "" || a.Object == nil {
 		return
 	}
 	if r.Verb == wire.Create || r.Verb == wire.Patch || r.Verb == wire.Update {
@@ -177,12 +184,28 @@ func (e *Engine) note(r wire.Request, a wire.Answer) {
 		}
 		m := kube.Meta(a.Object)
 		ref := trace.Ref{Kind: k.Kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName()}
-		for _, have := range e.asked {
-			if have == ref {
-				return
-			}
+		e.taken = slices.DeleteFunc(slices.Clone(e.taken), func(have trace.Ref) bool { return have == ref })
+		if !slices.Contains(e.asked, ref) {
+			e.asked = append(e.asked, ref)
 		}
-		e.asked = append(e.asked, ref)
+	}
+}
+
+// noteTaken remembers that somebody outside has deleted something: that it is gone is then
+// as it should be.
+func (e *Engine) noteTaken(r wire.Request) {
+	about := refOf(r)
+	if r.Verb != wire.DeleteCollection {
+		e.taken = append(e.taken, about)
+		return
+	}
+	for _, ref := range e.asked {
+		if ref.Kind != about.Kind || ref.Namespace != about.Namespace {
+			continue
+		}
+		if o, there := e.Get(r.Resource, ref.Namespace, ref.Name); !there || kube.Meta(o).GetDeletionTimestamp() != nil {
+			e.taken = append(e.taken, ref)
+		}
 	}
 }
 

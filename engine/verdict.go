@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,6 +32,8 @@ type Verdict struct {
 	Object trace.Ref
 	// Hop is the deciding hop, 0 where nothing at all happened.
 	Hop uint64
+	// Silence says, where nobody did, what there is and who did not act.
+	Silence string
 }
 
 // String is "ready", or the stage with the reason and message of the deciding hop.
@@ -43,6 +47,8 @@ func (v Verdict) String() string {
 		s += " (" + v.Reason + ": " + v.Message + ")"
 	case v.Reason+v.Message != "":
 		s += " (" + v.Reason + v.Message + ")"
+	case v.Silence != "":
+		s += " (" + v.Silence + ")"
 	}
 	return s
 }
@@ -219,18 +225,31 @@ func replicas(n *int32) int {
 func (e *Engine) judgePod(ref trace.Ref) (Verdict, bool) {
 	o, ok := e.Get(kube.Pods, ref.Namespace, ref.Name)
 	if !ok {
-		// Somebody asked for it and it is gone: deleted on purpose (no verdict) or by the
-		// cluster, which the trace tells.
-		if h, found := e.lastBad(ref); found && stage.StepOf(h.Stage) == "L" {
-			return verdictOf(h, ref), true
-		}
-		return Verdict{}, false
+		return e.judgeGone(ref)
 	}
 	pod := o.(*corev1.Pod)
 	if ready(pod) && e.stable(pod) {
 		return Verdict{}, false
 	}
 	return e.blame(ref, pod), true
+}
+
+// judgeGone judges a Pod that was asked for and is not there any more: nothing is wrong
+// where somebody outside deleted it, or its namespace.
+func (e *Engine) judgeGone(ref trace.Ref) (Verdict, bool) {
+	if slices.Contains(e.taken, ref) || slices.Contains(e.taken, trace.Ref{Kind: "Namespace", Name: ref.Namespace}) {
+		return Verdict{}, false
+	}
+	for _, match := range []func(trace.Hop) bool{
+		func(h trace.Hop) bool { return h.Step() == "L" && (h.Bad() || h.Outcome == trace.Retry) },
+		func(h trace.Hop) bool { return h.Reason != "" && stage.Order(h.Stage) > stage.Order(stage.Persist) },
+		func(trace.Hop) bool { return true },
+	} {
+		if h, found := e.last(ref, match); found {
+			return verdictOf(h, ref), true
+		}
+	}
+	return Verdict{Stage: stage.NodeLifecycle, Object: ref, Silence: fmt.Sprintf("Pod %s is gone, and nobody outside of the cluster deleted it", ref.Name)}, true
 }
 
 func ready(pod *corev1.Pod) bool {
@@ -300,13 +319,29 @@ func (e *Engine) blame(ref trace.Ref, pod *corev1.Pod) Verdict {
 		if w, ok := e.last(ref, func(h trace.Hop) bool { return h.Outcome == trace.Waiting }); ok {
 			return verdictOf(w, ref)
 		}
-		return Verdict{Stage: stage.ControlPlane, Object: ref} // no scheduler has looked at it
+		return Verdict{Stage: stage.ControlPlane, Object: ref, Silence: fmt.Sprintf(
+			"Pod %s has no node and no PodScheduled condition: no scheduler took it up, spec.schedulerName: %s", pod.Name, pod.Spec.SchedulerName)}
 	}
 	w, ok := e.last(ref, func(h trace.Hop) bool { return stage.Order(h.Stage) >= stage.Order(stage.NodeWatch) })
 	if !ok {
-		return Verdict{Stage: stage.NodeWatch, Object: ref} // no kubelet has noticed it
+		return Verdict{Stage: stage.NodeWatch, Object: ref, Silence: fmt.Sprintf(
+			"Pod %s is bound to %s, and no kubelet took it up: %s", pod.Name, pod.Spec.NodeName, e.nodeInWords(pod.Spec.NodeName))}
 	}
 	return verdictOf(w, ref) // it stands where it was seen last
+}
+
+// nodeInWords says how a node is, as kubectl get nodes has it.
+func (e *Engine) nodeInWords(name string) string {
+	o, ok := e.Get(kube.Nodes, "", name)
+	if !ok {
+		return fmt.Sprintf("there is no node %q", name)
+	}
+	for _, c := range o.(*corev1.Node).Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return fmt.Sprintf("node %s is NotReady (%s)", name, c.Reason)
+		}
+	}
+	return fmt.Sprintf("node %s is Ready", name)
 }
 
 // rootOf goes back from a bad hop to the first one of the same step that led to it: a
@@ -365,7 +400,8 @@ func (e *Engine) judgeDeployment(ref trace.Ref) (Verdict, bool) {
 		if h, found := e.lastBad(ref); found {
 			return verdictOf(h, ref), true
 		}
-		return Verdict{Stage: stage.ControlPlane, Object: ref}, true // no controller has looked at it
+		return Verdict{Stage: stage.ControlPlane, Object: ref, Silence: fmt.Sprintf(
+			"Deployment %s has no ReplicaSet, status.observedGeneration: %d of %d: no deployment controller took it up", d.Name, d.Status.ObservedGeneration, d.Generation)}, true
 	}
 	rsRef := trace.Ref{Kind: "ReplicaSet", Namespace: newest.Namespace, Name: newest.Name}
 	if v, bad := e.judgeOwned(rsRef, newest.UID, replicas(d.Spec.Replicas)); bad {
@@ -401,7 +437,8 @@ func (e *Engine) judgeOwned(ref trace.Ref, owner any, want int) (Verdict, bool) 
 	if h, found := e.lastBad(ref); found {
 		return verdictOf(h, ref), true
 	}
-	return Verdict{Stage: stage.ControlPlane, Object: ref}, true
+	return Verdict{Stage: stage.ControlPlane, Object: ref, Silence: fmt.Sprintf(
+		"%s %s has %d of %d Pods, and nobody says why: no controller went on with it", ref.Kind, ref.Name, n, want)}, true
 }
 
 // refusedFor finds the gate that refused a controller's create request on behalf of ref:

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -130,6 +131,16 @@ func TestTraceComesAsItGoes(t *testing.T) {
 	}
 }
 
+// TestDeletedOnPurpose: what was deleted by whoever asked for it is missed by nobody.
+func TestDeletedOnPurpose(t *testing.T) {
+	for _, line := range []string{"kubectl delete pod x", "kubectl delete pods --all", "kubectl drain node01 node02 --force --ignore-daemonsets"} {
+		out, stderr, code := run(t, "", "trace", "--run", "kubectl run x --image=nginx", "--run", "kubectl wait --for=condition=Ready pod/x", "--run", line)
+		if code != 0 || !strings.HasSuffix(out, "\nready\n") {
+			t.Errorf("%s: exit code %d, %s %s", line, code, out[max(0, len(out)-200):], stderr)
+		}
+	}
+}
+
 // watched waits for words in what is written.
 type watched struct {
 	bytes.Buffer
@@ -154,6 +165,9 @@ func TestVerdicts(t *testing.T) {
 		want string
 	}{
 		{"nothing to delete", []string{"--run", "kubectl run x --image=nginx", "--run", "kubectl delete pod nope"}, `persist (NotFound: pods "nope" not found)`},
+		{"no such scheduler", []string{"-f", file(t, fmt.Sprintf(pod, "schedulerName: nope,"))}, "control-plane (Pod a has no node and no PodScheduled condition: no scheduler took it up, spec.schedulerName: nope)"},
+		{"no scheduler", []string{"--fault", "scheduler-stopped"}, "control-plane (Pod nginx has no node and no PodScheduled condition: no scheduler took it up, spec.schedulerName: default-scheduler)"},
+		{"no such node", []string{"-f", file(t, fmt.Sprintf(pod, "nodeName: nope,"))}, "node-lifecycle (DeletionByPodGC: PodGC: node no longer exists)"},
 	} {
 		out, stderr, code := run(t, "", append([]string{"trace"}, c.args...)...)
 		if want := "\nfailed at: " + c.want + "\n"; code != 1 || !strings.HasSuffix(out, want) {
