@@ -404,14 +404,37 @@ func (e *Engine) judgeDeployment(ref trace.Ref) (Verdict, bool) {
 			"Deployment %s has no ReplicaSet, status.observedGeneration: %d of %d: no deployment controller took it up", d.Name, d.Status.ObservedGeneration, d.Generation)}, true
 	}
 	rsRef := trace.Ref{Kind: "ReplicaSet", Namespace: newest.Namespace, Name: newest.Name}
-	if v, bad := e.judgeOwned(rsRef, newest.UID, replicas(d.Spec.Replicas)); bad {
+	want := min(replicas(d.Spec.Replicas), replicas(newest.Spec.Replicas))
+	if v, bad := e.judgeOwned(rsRef, newest.UID, want); bad {
 		return v, true
 	}
 	if d.Status.ReadyReplicas < int32(replicas(d.Spec.Replicas)) {
 		h, _ := e.last(ref, func(trace.Hop) bool { return true })
-		return Verdict{Stage: stage.Controllers, Object: ref, Hop: h.Seq}, true
+		v := Verdict{Stage: stage.Controllers, Object: ref, Hop: h.Seq, Silence: fmt.Sprintf(
+			"Deployment %s asks for %d replicas and ReplicaSet %s for %d", d.Name, replicas(d.Spec.Replicas), newest.Name, replicas(newest.Spec.Replicas))}
+		v.Reason, v.Message = deploymentComplaint(d)
+		return v, true
 	}
 	return Verdict{}, false
+}
+
+// deploymentComplaint is the condition in which a Deployment says what is wrong.
+func deploymentComplaint(d *appsv1.Deployment) (reason, message string) {
+	for _, bad := range []struct {
+		kind   appsv1.DeploymentConditionType
+		status corev1.ConditionStatus
+	}{
+		{appsv1.DeploymentReplicaFailure, corev1.ConditionTrue},
+		{appsv1.DeploymentProgressing, corev1.ConditionFalse},
+		{appsv1.DeploymentAvailable, corev1.ConditionFalse},
+	} {
+		for _, c := range d.Status.Conditions {
+			if c.Type == bad.kind && c.Status == bad.status {
+				return c.Reason, c.Message
+			}
+		}
+	}
+	return "", ""
 }
 
 // judgeOwned looks at the Pods that an owner should have.

@@ -32,6 +32,12 @@ type logic interface {
 // component was stopped for a while.
 type starter interface{ start() }
 
+// weighty is a logic whose syncs take time that matters when they look at a great many
+// objects: what happens meanwhile waits in the queue and is one sync.
+type weighty interface {
+	takes(input any) time.Duration
+}
+
 // stateful is a logic with state beside the caches.
 type stateful interface {
 	forget() // the process ends
@@ -69,6 +75,7 @@ type actorState struct {
 	Ready   bool // every cache has been filled once
 	Stopped bool
 	Working bool // a work event is on its way
+	Busy    kernel.Time // the last sync takes until then
 	RunID   uint64
 	Runs    map[string]runState
 	Unseen  map[string][]written // by key: what the caches must show before the next sync
@@ -222,7 +229,7 @@ func (a *actor) pump() {
 	}
 	if !a.state.Working && len(a.q.state.Order) > 0 {
 		a.state.Working = true
-		a.k.Send(a.id, a.cfg.Notice, work{})
+		a.k.Send(a.id, max(a.cfg.Notice, a.state.Busy.Sub(a.k.Now())), work{})
 	}
 }
 
@@ -238,6 +245,9 @@ func (a *actor) next() {
 		a.q.forget(key)
 		a.q.done(key)
 		return
+	}
+	if w, ok := a.logic.(weighty); ok {
+		a.state.Busy = a.k.Now().Add(w.takes(input))
 	}
 	a.state.RunID++
 	a.proceed(&run{a: a, state: runState{Key: key, ID: a.state.RunID, Started: a.k.Now(), Retry: a.q.state.Failures[key], Input: input}})

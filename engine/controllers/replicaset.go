@@ -168,6 +168,11 @@ func (c *replicaSets) sync(r *run, input any) error {
 	return nil
 }
 
+// takes is about a millisecond for a hundred Pods, as upstream.
+func (c *replicaSets) takes(input any) time.Duration {
+	return time.Duration(len(input.(replicaSetInput).Pods)/100) * time.Millisecond
+}
+
 func (c *replicaSets) claimActive(r *run, rs *appsv1.ReplicaSet, sel labels.Selector, pods []*corev1.Pod) ([]*corev1.Pod, error) {
 	var active []*corev1.Pod
 	for _, p := range upstream.FilterActivePods(silent, pods) {

@@ -43,14 +43,16 @@ func (s *Scheduler) queueDetail(p *framework.PodInfo, first string) any {
 	if first != "" {
 		d.Active = slices.Insert(d.Active, 0, first)
 	}
+	seen := 0
 	q.parked.Scan(func(key string, p *queued) bool {
+		seen++
 		switch {
 		case p.Queue == gatedQ && len(d.Gated) < detailQueueMax:
 			d.Gated = append(d.Gated, key)
 		case p.Queue == unschedulableQ && len(d.Unschedulable) < detailQueueMax:
 			d.Unschedulable = append(d.Unschedulable, key)
 		}
-		return len(d.Gated) < detailQueueMax || len(d.Unschedulable) < detailQueueMax
+		return seen < 4*detailQueueMax // the queue may be endless
 	})
 	return d
 }

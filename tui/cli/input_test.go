@@ -167,6 +167,7 @@ func TestVerdicts(t *testing.T) {
 		{"nothing to delete", []string{"--run", "kubectl run x --image=nginx", "--run", "kubectl delete pod nope"}, `persist (NotFound: pods "nope" not found)`},
 		{"no such scheduler", []string{"-f", file(t, fmt.Sprintf(pod, "schedulerName: nope,"))}, "control-plane (Pod a has no node and no PodScheduled condition: no scheduler took it up, spec.schedulerName: nope)"},
 		{"no scheduler", []string{"--fault", "scheduler-stopped"}, "control-plane (Pod nginx has no node and no PodScheduled condition: no scheduler took it up, spec.schedulerName: default-scheduler)"},
+		{"more than can be counted", []string{"--run", "kubectl create deployment d --image=nginx --replicas=2147483647"}, "controllers (MinimumReplicasUnavailable: Deployment does not have minimum availability.)"},
 		{"no such node", []string{"-f", file(t, fmt.Sprintf(pod, "nodeName: nope,"))}, "node-lifecycle (DeletionByPodGC: PodGC: node no longer exists)"},
 	} {
 		out, stderr, code := run(t, "", append([]string{"trace"}, c.args...)...)

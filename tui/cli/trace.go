@@ -177,7 +177,8 @@ func (w *hopWriter) tell(e *engine.Engine, end bool) error {
 
 func (c *command) printVerdict(format string, e *engine.Engine, v engine.Verdict) error {
 	if err := e.Err(); err != nil {
-		return err // there is no verdict on a run that was cut short
+		// There is no verdict on a run that was cut short.
+		return usage("stopped after %s of simulated time: %v; ask for fewer Pods or a shorter --deadline", e.Elapsed().Round(time.Second), err)
 	}
 	last := c.stdout
 	if format != "text" {
