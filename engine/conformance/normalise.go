@@ -37,7 +37,9 @@ var madeUp = rules(
 	`\b10\.(244|96|97|98|99|1\d\d)\.\d+\.\d+\b`, `IP`,
 	`containerd://[0-9a-f]{64}`, `containerd://ID`,
 	`sha256:[0-9a-f]{64}`, `sha256:ID`,
-	`sandbox "[0-9a-f]{64}"`, `sandbox "ID"`,
+	`(sandbox|exec) "[0-9a-f]{64}"`, `$1 "ID"`,
+	// nginx's own clock and its machine.
+	`\d{4}/\d\d/\d\d \d\d:\d\d:\d\d (\[[a-z]+\])`, `TIME $1`,
 	`127\.0\.0\.1:\d+`, `SERVER`,
 	`in [\dhmsµ.]+ \([\dhmsµ.]+ including waiting\)`, `in DURATION (DURATION including waiting)`,
 	// What the registry holds under a name is the scenario's data: the recorded nginx was a

@@ -63,7 +63,7 @@ var (
 )
 
 // present are the images that were on the node before the recording began: those that were
-// there when they were needed, and that nobody had pulled.
+// there when they were needed, and that nobody had pulled for want of them.
 func (r *Recording) present() []string {
 	pulled := map[string]bool{}
 	var out []string
@@ -72,12 +72,22 @@ func (r *Recording) present() []string {
 			pulled[m[1]] = true
 		}
 		for _, m := range alreadyPresent.FindAllStringSubmatch(c.Stdout, -1) {
-			if !pulled[m[1]] && !slices.Contains(out, m[1]) {
+			if (!pulled[m[1]] || r.pullsAlways(m[1])) && !slices.Contains(out, m[1]) {
 				out = append(out, m[1])
 			}
 		}
 	}
 	return out
+}
+
+// pullsAlways reports whether a Pod of the recording pulls an image that may be there.
+func (r *Recording) pullsAlways(image string) bool {
+	for _, text := range r.Files {
+		if strings.Contains(text, "image: "+image+"\n") && strings.Contains(text, "imagePullPolicy: Always") {
+			return true
+		}
+	}
+	return false
 }
 
 func shapeOf(name string) scenario.Cluster {

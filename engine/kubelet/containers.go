@@ -38,6 +38,7 @@ type container struct {
 // instance is one container as the runtime knows it; ID is empty where there is none.
 type instance struct {
 	ID                    string
+	Removed               bool // the runtime was told to forget it
 	State                 string
 	Restarts              int32
 	Sandbox               string

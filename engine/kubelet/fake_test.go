@@ -194,7 +194,15 @@ func (f *fakeRuntime) Handle(ev kernel.Event) {
 	case cri.ListContainers:
 		f.reply(r.ReplyTo, time.Millisecond, cri.Response{Tag: r.Tag})
 	case cri.ContainerLog:
-		f.reply(r.ReplyTo, time.Millisecond, cri.Response{Tag: r.Tag, Log: f.logs[r.ContainerID]})
+		log, ok := f.logs[r.ContainerID]
+		if !ok {
+			f.reply(r.ReplyTo, time.Millisecond, cri.Response{Tag: r.Tag, Err: "not found"})
+			return
+		}
+		f.reply(r.ReplyTo, time.Millisecond, cri.Response{Tag: r.Tag, Log: log})
+	case cri.RemoveContainer:
+		delete(f.logs, r.ContainerID)
+		f.reply(r.ReplyTo, time.Millisecond, cri.Response{Tag: r.Tag})
 	case cri.RunPodSandbox:
 		f.n++
 		f.reply(r.ReplyTo, 150*time.Millisecond, cri.Response{Tag: r.Tag, Err: f.sandboxErr, SandboxID: fmt.Sprintf("sandbox-%d", f.n), PodIP: fmt.Sprintf("10.244.%d.%d", 1+f.n/250, f.n%250)})

@@ -41,9 +41,17 @@ func (kl *Kubelet) volumeFiles(w *worker, v *corev1.Volume) (map[string]string, 
 		}
 		return nil, kl.attachError(v, got, got(claimKey(v.PersistentVolumeClaim.ClaimName)).Object.(*corev1.PersistentVolumeClaim))
 	case v.NFS != nil:
-		return nil, fmt.Errorf("mount failed: exit status 32")
+		return nil, nfsError(w, v)
 	}
 	return nil, nil
+}
+
+// nfsError is what mount says on a node that has no client for NFS.
+func nfsError(w *worker, v *corev1.Volume) error {
+	dir := fmt.Sprintf("/var/lib/kubelet/pods/%s/volumes/kubernetes.io~nfs/%s", w.UID, v.Name)
+	return fmt.Errorf("mount failed: exit status 32\nMounting command: mount\nMounting arguments:  -t nfs %s:%s %s\n"+
+		"Output: mount: %s: unknown filesystem type 'nfs'.\n       dmesg(1) may have more information after failed mount system call.\n",
+		v.NFS.Server, v.NFS.Path, dir, dir)
 }
 
 // claimUnusable is an error of the volume manager's desired state: it is told by the pass

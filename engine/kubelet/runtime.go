@@ -203,6 +203,9 @@ func (kl *Kubelet) containerEvent(e cri.ContainerEvent) {
 		if c.Kill.Stage == "" && !known {
 			kl.died(w, c, in)
 		}
+		if in == &c.Current {
+			kl.removeOlder(w, c)
+		}
 	}
 	kl.lookAgain(w)
 }
@@ -225,6 +228,16 @@ func (kl *Kubelet) died(w *worker, c *container, in *instance) {
 		h.Outcome = trace.Failed
 	}
 	kl.hop(w, h)
+}
+
+// removeOlder has the runtime forget the dead instance before the one that has just died:
+// of each container one is kept for kubectl logs --previous. The status goes on telling of
+// the older one until the next starts, but its log is gone.
+func (kl *Kubelet) removeOlder(w *worker, c *container) {
+	if c.Previous.ID != "" && !c.Previous.Removed {
+		c.Previous.Removed = true
+		kl.ask(asked{What: askRemove, UID: w.UID}, cri.RemoveContainer{ContainerID: c.Previous.ID})
+	}
 }
 
 // lookAgain lets the next relist find that the runtime has changed.

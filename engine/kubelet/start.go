@@ -218,11 +218,7 @@ func (kl *Kubelet) created(w *worker, r cri.Response) {
 	c := w.container(spec.Name)
 	next := instance{ID: r.ContainerID, State: stateCreated, Restarts: c.nextRestarts(), Sandbox: w.SandboxID, Wanted: spec.Image, Image: w.Op.Ref, ImageID: w.Op.ImageID}
 	next.UID, next.GID, _ = userOf(w.Pod, spec, w.Op.User)
-	if c.Previous.ID != "" {
-		// One dead instance is kept for kubectl logs --previous; the collector of dead
-		// containers takes the older ones.
-		kl.ask(asked{What: askRemove, UID: w.UID}, cri.RemoveContainer{ContainerID: c.Previous.ID})
-	}
+	kl.removeOlder(w, c)
 	if c.Current.ID != "" {
 		c.Previous = c.Current
 	}
@@ -243,6 +239,7 @@ func (kl *Kubelet) started(w *worker, r cri.Response) {
 		if c.Current.State == stateCreated {
 			c.Current.State, c.Current.ExitCode, c.Current.Reason, c.Current.Message = stateExited, 128, "StartError", message
 			c.Current.FinishedAt, c.Current.NotStarted = kl.k.Now(), true
+			kl.removeOlder(w, c)
 		}
 		kl.event(w, spec.Name, corev1.EventTypeWarning, "Failed", "Error: "+message)
 		outcome := trace.Retry
