@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"podwalk/engine/trace"
 	"podwalk/tui/config"
 	"podwalk/tui/i18n"
+	"podwalk/tui/theme"
 )
 
 // Run is podwalk with its surroundings given; main only passes the real ones.
@@ -117,6 +119,9 @@ func (c *command) root() *cobra.Command {
 			if err != nil {
 				return usage("%v", err)
 			}
+			if !knownTheme(cfg.Theme) {
+				return usage("setting theme (from %s): %q is not one of: auto, %s", cfg.Origins["theme"], cfg.Theme, strings.Join(theme.Names(assets.FS), ", "))
+			}
 			c.cfg = cfg
 			return nil
 		},
@@ -137,6 +142,10 @@ func (c *command) root() *cobra.Command {
 	})
 	root.AddCommand(c.learn(), c.play(), c.drill(), c.kubectl(), c.trace(), c.stages(), c.faults(), c.lessons(), c.exercises())
 	return root
+}
+
+func knownTheme(name string) bool {
+	return name == "auto" || slices.Contains(theme.Names(assets.FS), name)
 }
 
 // newKubectl opens a real kubectl on a timeline.

@@ -75,6 +75,7 @@ func TestMoreBadInput(t *testing.T) {
 	}{
 		{[]string{""}, "there is an empty argument"},
 		{[]string{"trace", ""}, "there is an empty argument"},
+		{[]string{"play", "--theme", "xx"}, `setting theme (from flag): "xx" is not one of: auto, `},
 		{[]string{"trace", "-f", ""}, "-f is empty"},
 		{[]string{"trace", "-f", "-", "-f", "-"}, "standard input was already read"},
 		{[]string{"trace", "-f", "-", "--fault", "quota-exceeded-deployment"}, "fault quota-exceeded-deployment needs a Deployment in the story"},

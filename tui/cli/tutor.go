@@ -35,6 +35,9 @@ func (c *command) tutor(cmd *cobra.Command, open string, begin func() (*app.Sess
 	set := session.Settings(store.Get(), app.Settings{
 		Lang: c.cfg.Lang, LangChosen: given("lang"), Theme: c.cfg.Theme, ASCII: c.cfg.ASCII, Speed: c.cfg.Speed, ReducedMotion: c.cfg.ReducedMotion,
 	}, given)
+	if !knownTheme(set.Theme) {
+		set.Theme = c.cfg.Theme // it was saved by another version
+	}
 	m, err := app.New(app.Options{
 		Assets: assets.FS, Renderer: app.NewRenderer(c.stdout), Settings: set, Open: open, Local: true,
 		Program: &session.Program{NewShell: c.newKubectl, Progress: store, Seed: c.cfg.Seed, Wall: time.Now},

@@ -134,6 +134,12 @@ func (c *Config) readFile(s Source, v *viper.Viper) error {
 		if !known(k) {
 			return fmt.Errorf("config file %s: unknown setting %q%s", path, k, suggestion(k))
 		}
+		switch tree[k].(type) {
+		case []any, map[string]any:
+			return fmt.Errorf("config file %s: setting %s takes one value (%s), not a list or an object", path, k, values(k))
+		case nil:
+			return fmt.Errorf("config file %s: setting %s has no value; it takes %s", path, k, values(k))
+		}
 		c.Origins[k] = path
 	}
 	v.SetConfigType("yaml")
@@ -173,12 +179,7 @@ func (c *Config) override(s Source, v *viper.Viper) error {
 
 func (c *Config) fill(s Source, v *viper.Viper) error {
 	bad := func(key string) error {
-		for _, k := range Keys() {
-			if k.Name == key {
-				return fmt.Errorf("setting %s (from %s): %q is not one of: %s", key, c.Origins[key], v.GetString(key), k.Values)
-			}
-		}
-		return nil
+		return fmt.Errorf("setting %s (from %s): %q is not one of: %s", key, c.Origins[key], v.GetString(key), values(key))
 	}
 	if l := v.GetString("lang"); l != "" {
 		lang, ok := i18n.Parse(l)
@@ -237,6 +238,16 @@ func known(k string) bool {
 		}
 	}
 	return false
+}
+
+// values are what a setting may be, in words.
+func values(name string) string {
+	for _, k := range Keys() {
+		if k.Name == name {
+			return k.Values
+		}
+	}
+	return ""
 }
 
 // suggestion returns `, did you mean "theme"?` where a known key is near.

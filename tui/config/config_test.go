@@ -44,6 +44,10 @@ func TestMistakesAreNamed(t *testing.T) {
 		"lang: klingon":  `"klingon" is not one of: en, zh-TW`,
 		"speed: 100":     "0.25 to 8",
 		"glyphs: [emoji": "config.yaml",
+		"speed: [1]":     "config.yaml: setting speed takes one value (0.25 to 8), not a list",
+		"theme: {a: b}":  "setting theme takes one value",
+		"lang:":          "setting lang has no value; it takes en, zh-TW",
+		"- a":            "config.yaml",
 	} {
 		_, err := Load(source(file, nil, nil))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -3,6 +3,7 @@ package ui
 import (
 	"strings"
 	"testing"
+	"unicode"
 
 	"podwalk/assets"
 	"podwalk/tui/text"
@@ -59,5 +60,22 @@ func TestLineEdit(t *testing.T) {
 	e.Backspace()
 	if e.Value() != "k get " {
 		t.Errorf("got %q", e.Value())
+	}
+}
+
+// TestNothingDrivesTheTerminal: texts of the cluster reach the screen without what a
+// terminal would obey.
+func TestNothingDrivesTheTerminal(t *testing.T) {
+	c := NewCanvas(60, 2)
+	r := c.All()
+	r.Text(0, 0, "a\x1b[31mred\a \u009b2J \u202etxt \x7f\r\x08end", nil)
+	r.TextMax(0, 1, 50, "a\x1b]0;title\x07 b\u2066c", nil)
+	for _, l := range c.Lines() {
+		if i := strings.IndexFunc(l, func(c rune) bool { return !unicode.IsGraphic(c) }); i >= 0 {
+			t.Errorf("%q", l)
+		}
+		if text.Width(l) != 60 {
+			t.Errorf("%q is %d wide", l, text.Width(l))
+		}
 	}
 }
