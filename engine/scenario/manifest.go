@@ -229,7 +229,10 @@ func object(raw []byte, version, kind string) (Document, error) {
 		return Document{}, fmt.Errorf("this is %s, not an object with apiVersion and kind", sortOf(raw))
 	}
 	d := Document{JSON: raw}
-	err := errors.Join(text(o, "apiVersion", &d.APIVersion), text(o, "kind", &d.Kind))
+	err := text(o, "apiVersion", &d.APIVersion)
+	if err == nil {
+		err = text(o, "kind", &d.Kind)
+	}
 	if err != nil {
 		return Document{}, err
 	}
@@ -251,7 +254,11 @@ func object(raw []byte, version, kind string) (Document, error) {
 			return Document{}, fmt.Errorf("metadata is %s, not an object with a name", sortOf(m))
 		}
 	}
-	if err := errors.Join(text(meta, "name", &d.Name), text(meta, "namespace", &d.Namespace)); err != nil {
+	err = text(meta, "name", &d.Name)
+	if err == nil {
+		err = text(meta, "namespace", &d.Namespace)
+	}
+	if err != nil {
 		return Document{}, fmt.Errorf("metadata.%w", err)
 	}
 	return d, nil

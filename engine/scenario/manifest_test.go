@@ -42,6 +42,7 @@ func TestBadDocuments(t *testing.T) {
 		{"a list", "- a\n- b\n", "document 1: this is a list, not an object"},
 		{"true", "true", "document 1: this is true or false, not an object"},
 		{"kind is a number", "apiVersion: v1\nkind: 5\n", "document 1: kind is a number, not a string"},
+		{"both are numbers", "apiVersion: 1\nkind: 5\n", "document 1: apiVersion is a number, not a string"},
 		{"name is a number", "apiVersion: v1\nkind: Pod\nmetadata: {name: 5}\n", "document 1: metadata.name is a number, not a string; write it in quotes"},
 		{"metadata", "apiVersion: v1\nkind: Pod\nmetadata: 5\n", "document 1: metadata is a number, not an object"},
 		{"no kind", "apiVersion: v1\nmetadata: {name: a}\n", "document 1: kind is missing"},

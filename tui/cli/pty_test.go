@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,20 +50,21 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestTerminal is the smoke test of the real thing: the program in a terminal, from the
-// first question to the way out.
-func TestTerminal(t *testing.T) {
+// terminal runs the program in a terminal: await waits for words on the screen, press
+// types, end waits for the program's end.
+func terminal(t *testing.T, home string) (await, press func(string), end func()) {
+	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := exec.Command(program)
-	c.Env = []string{asProgram + "=1", "HOME=" + t.TempDir(), "TERM=xterm-256color", "PATH=" + os.Getenv("PATH")}
+	c.Env = []string{asProgram + "=1", "HOME=" + home, "TERM=xterm-256color", "PATH=" + os.Getenv("PATH")}
 	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 24, Cols: 80})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tty.Close()
+	t.Cleanup(func() { _ = tty.Close() })
 	screen := make(chan string, 1024)
 	go func() {
 		buf := make([]byte, 1<<16)
@@ -75,7 +77,7 @@ func TestTerminal(t *testing.T) {
 			screen <- string(buf[:n])
 		}
 	}()
-	await := func(want string) {
+	await = func(want string) {
 		t.Helper()
 		var seen bytes.Buffer
 		for deadline := time.After(20 * time.Second); ; {
@@ -93,12 +95,24 @@ func TestTerminal(t *testing.T) {
 			}
 		}
 	}
-	press := func(keys string) {
+	press = func(keys string) {
 		t.Helper()
 		if _, err := tty.WriteString(keys); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return await, press, func() {
+		t.Helper()
+		if err := c.Wait(); err != nil {
+			t.Fatalf("it does not end well: %v", err)
+		}
+	}
+}
+
+// TestTerminal is the smoke test of the real thing: the program in a terminal, from the
+// first question to the way out.
+func TestTerminal(t *testing.T) {
+	await, press, end := terminal(t, t.TempDir())
 	await("繁體中文") // the first start asks for the language
 	press("\r")
 	await("What now?")
@@ -107,7 +121,21 @@ func TestTerminal(t *testing.T) {
 	press("q")
 	await("What now?")
 	press("q")
-	if err := c.Wait(); err != nil {
-		t.Fatalf("it does not end well: %v", err)
+	end()
+}
+
+// TestSavedThemeIsGone: a theme that was saved and does not exist any more stops nobody.
+func TestSavedThemeIsGone(t *testing.T) {
+	home := t.TempDir()
+	dir := filepath.Join(home, ".local", "state", "podwalk")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "progress.json"), []byte(`{"version":1,"settings":{"lang":"en","theme":"gone"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await, press, end := terminal(t, home)
+	await("What now?")
+	press("q")
+	end()
 }
