@@ -181,7 +181,7 @@ func (f *flight) attributes(now time.Time) *admission.Attributes {
 	a := &admission.Attributes{
 		Operation: f.Op, Resource: f.Req.Resource, Subresource: f.Req.Subresource,
 		Namespace: f.Req.Namespace, Name: f.Req.Name, Object: f.Object, OldObject: f.Old,
-		User: f.User, DryRun: f.Req.Options.DryRun, Delete: f.Delete, Now: now,
+		User: f.User, DryRun: f.Req.Options.DryRun, Now: now,
 	}
 	if row != nil {
 		a.Kind = row.Kind.Kind

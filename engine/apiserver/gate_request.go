@@ -53,6 +53,3 @@ func path(r *wire.Request) string {
 	}
 	return b.String()
 }
-
-// Path is the URL path of a request, as the trace shows it.
-func Path(r wire.Request) string { return path(&r) }

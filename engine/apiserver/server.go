@@ -23,10 +23,9 @@ const self = kernel.ActorID(stage.APIServer)
 
 // Events of the server to itself.
 type (
-	step       struct{ ID uint64 } // the next gate of a flight
-	sweep      struct{}            // give up on flights that etcd did not answer
-	checkFault struct{}            // has the server been stopped?
-	endWatch   struct{ ID uint64 } // a watch's own timeout
+	step     struct{ ID uint64 } // the next gate of a flight
+	sweep    struct{}            // give up on flights that etcd did not answer
+	endWatch struct{ ID uint64 } // a watch's own timeout
 )
 
 // Server is the actor "kube-apiserver".

@@ -16,7 +16,6 @@ import (
 // local is an image on the node.
 type local struct {
 	Image registry.Image
-	Refs  []string // by which it is known
 }
 
 func (l local) info(cached int) ImageInfo {
@@ -103,7 +102,7 @@ func (r *Runtime) pull(q PullImage) {
 		return
 	}
 	cached, _ := r.missing(img)
-	r.hop(q.Image, "GET manifest", trace.OK, "", &trace.Pull{Image: ref, Layers: len(img.Layers), Cached: cached, SizeBytes: img.Size(), FromNetwork: cached < len(img.Layers)})
+	r.hop(q.Image, "GET manifest", trace.OK, "", &trace.Pull{Image: ref, Layers: len(img.Layers), Cached: cached, SizeBytes: img.Size()})
 	r.k.Send(r.self, r.rand.Jitter(r.cfg.Manifest, r.cfg.Jitter), act{pulling{q, img, r.k.Now()}})
 }
 
@@ -126,7 +125,7 @@ func (r *Runtime) pullLayers(p pulling) {
 	took := r.rand.Jitter(r.reg.Transfer(bytes), r.cfg.Jitter) + time.Duration(all-cached)*r.cfg.Unpack
 	if cached < all {
 		text := fmt.Sprintf("%d of %d layers", all-cached, all)
-		r.hop(p.Q.Image, "pull layers", trace.OK, text, &trace.Pull{Image: p.Image.Ref, Layers: all, Cached: cached, SizeBytes: p.Image.Size(), FromNetwork: true})
+		r.hop(p.Q.Image, "pull layers", trace.OK, text, &trace.Pull{Image: p.Image.Ref, Layers: all, Cached: cached, SizeBytes: p.Image.Size()})
 	}
 	r.k.Send(r.self, took, act{pulled{p.Q, p.Image, cached, p.Since}})
 }

@@ -237,7 +237,7 @@ func (r *Runtime) runSandbox(q RunPodSandbox) {
 			r.reply(q.ReplyTo, resp)
 			return
 		}
-		h.Message, h.Detail = ip, trace.Network{PodIP: ip}
+		h.Message = ip
 		r.log.Record(h)
 		s.IP = ip
 	}

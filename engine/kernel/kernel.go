@@ -2,8 +2,9 @@
 //
 // A run is one goroutine and one queue, ordered by (virtual time, sequence). Each
 // entry is an event for one actor; the actor handles it to the end, may send further
-// events, and may say how long it stays busy. Nothing else moves: no wall clock, no
-// goroutine, no global random source. Same seed, same commands: same run, to the bit.
+// events. How long that takes is the delay of what it sends. Nothing else moves: no wall
+// clock, no goroutine, no global random source. Same seed, same commands: same run, to the
+// bit.
 //
 // Queued events are data (structs of plain values and pointers to objects that nobody
 // changes any more), never closures, so that a queue can be copied, hashed and shown.
@@ -35,9 +36,6 @@ var Epoch = time.Date(2026, time.November, 30, 8, 0, 0, 0, time.UTC)
 
 // Wall returns the simulated wall-clock time at t.
 func (t Time) Wall() time.Time { return Epoch.Add(time.Duration(t)) }
-
-// FromWall is the inverse of Wall.
-func FromWall(w time.Time) Time { return Time(w.Sub(Epoch)) }
 
 // ActorID names an actor: a component id such as "kube-scheduler" or "kubelet/node01".
 type ActorID string
@@ -94,21 +92,14 @@ type Kernel struct {
 	cause  uint64
 	queue  *btree.BTreeG[*entry]
 	rand   map[string]*Rand
-	actors map[ActorID]*seat
+	actors map[ActorID]Actor
 	states map[string]State
 	names  []string // keys of states, sorted
 
-	current *seat
 	steps   uint64
 	stalled int
 	seen    map[ActorID]int // who was active while time stood still
 	err     error
-}
-
-// seat is an actor's place in the kernel.
-type seat struct {
-	actor Actor
-	busy  Time // until then its events wait
 }
 
 // New returns an empty kernel at time zero.
@@ -117,7 +108,7 @@ func New(seed uint64) *Kernel {
 		seed:   seed,
 		queue:  newQueue(),
 		rand:   map[string]*Rand{},
-		actors: map[ActorID]*seat{},
+		actors: map[ActorID]Actor{},
 		states: map[string]State{},
 		seen:   map[ActorID]int{},
 	}
@@ -135,7 +126,7 @@ func (k *Kernel) Register(id ActorID, a Actor) {
 	if _, ok := k.actors[id]; ok {
 		panic("kernel: actor registered twice: " + string(id))
 	}
-	k.actors[id] = &seat{actor: a}
+	k.actors[id] = a
 	if s, ok := a.(State); ok {
 		k.Attach(string(id), s)
 	}
@@ -153,14 +144,8 @@ func (k *Kernel) Attach(name string, s State) {
 	k.names[i] = name
 }
 
-// Registered reports whether an actor with this id exists.
-func (k *Kernel) Registered(id ActorID) bool { _, ok := k.actors[id]; return ok }
-
 // Now returns the current virtual time.
 func (k *Kernel) Now() Time { return k.now }
-
-// Seed returns the seed of the run.
-func (k *Kernel) Seed() uint64 { return k.seed }
 
 // Steps returns how many events have been handled since time zero; together with a
 // snapshot it names a place between two events exactly.
@@ -189,22 +174,13 @@ func (k *Kernel) Send(to ActorID, after time.Duration, ev Event) Timer {
 	return Timer{At: e.at, Seq: e.seq}
 }
 
-// Cancel takes a queued event back; it reports whether the event was still queued. An
-// event that a busy actor has put off can no longer be cancelled.
+// Cancel takes a queued event back; it reports whether the event was still queued.
 func (k *Kernel) Cancel(t Timer) bool {
 	if t.Seq == 0 {
 		return false
 	}
 	_, ok := k.queue.Delete(&entry{at: t.At, seq: t.Seq})
 	return ok
-}
-
-// Busy makes the actor that is handling an event unavailable for d: its further events
-// wait in order. It models the service time of a component that does one thing at a time.
-func (k *Kernel) Busy(d time.Duration) {
-	if d > 0 && k.current != nil {
-		k.current.busy = k.now.Add(d)
-	}
 }
 
 // Cause is the sequence number of the hop that led to what happens now (0: none). Sent
@@ -223,9 +199,6 @@ func (k *Kernel) Next() (Time, bool) {
 	return e.at, true
 }
 
-// Pending returns the number of queued events.
-func (k *Kernel) Pending() int { return k.queue.Len() }
-
 // Step handles the next event. It reports false when the queue is empty or the run has
 // stopped with an error.
 func (k *Kernel) Step() bool {
@@ -234,24 +207,18 @@ func (k *Kernel) Step() bool {
 		if !ok {
 			return false
 		}
-		to, ok := k.actors[e.to]
-		if ok && to.busy > e.at {
-			later := *e // put off, keeping its place in the order
-			later.at = to.busy
-			k.queue.Set(&later)
-			continue
-		}
 		k.progress(e)
 		if k.err != nil {
 			return false
 		}
+		to, ok := k.actors[e.to]
 		if !ok {
 			continue // the actor is gone (a node that was removed): nobody hears it
 		}
-		k.now, k.cause, k.current = e.at, e.cause, to
+		k.now, k.cause = e.at, e.cause
 		k.steps++
-		to.actor.Handle(e.ev)
-		k.cause, k.current = 0, nil
+		to.Handle(e.ev)
+		k.cause = 0
 		return true
 	}
 	return false
@@ -316,7 +283,6 @@ type Snapshot struct {
 	seq    uint64
 	steps  uint64
 	queue  *btree.BTreeG[*entry]
-	busy   map[ActorID]Time
 	rand   map[string]Rand
 	states map[string]any
 }
@@ -331,14 +297,8 @@ func (s *Snapshot) Steps() uint64 { return s.steps }
 func (k *Kernel) Snapshot() *Snapshot {
 	s := &Snapshot{
 		now: k.now, seq: k.seq, steps: k.steps, queue: k.queue.Copy(),
-		busy:   map[ActorID]Time{},
 		rand:   make(map[string]Rand, len(k.rand)),
 		states: make(map[string]any, len(k.states)),
-	}
-	for id, to := range k.actors {
-		if to.busy > k.now {
-			s.busy[id] = to.busy
-		}
 	}
 	for name, r := range k.rand {
 		if *r != newRand(k.seed, name) { // one that nobody drew from is as good as none
@@ -355,9 +315,6 @@ func (k *Kernel) Snapshot() *Snapshot {
 func (k *Kernel) Restore(s *Snapshot) {
 	k.now, k.seq, k.steps, k.cause, k.err, k.stalled = s.now, s.seq, s.steps, 0, nil, 0
 	k.queue = s.queue.Copy()
-	for id, to := range k.actors {
-		to.busy = s.busy[id]
-	}
 	// Streams keep their identity: components may hold on to a *Rand.
 	for name, r := range k.rand {
 		if was, ok := s.rand[name]; ok {
@@ -391,10 +348,10 @@ func (s *Snapshot) Hash() uint64 {
 		h.value(e.at)
 		h.value(e.seq)
 		h.value(e.to)
+		h.value(e.cause)
 		h.value(e.ev)
 		return true
 	})
-	h.value(s.busy)
 	h.value(s.rand)
 	for _, n := range names {
 		h.value(n)

@@ -271,7 +271,7 @@ func (kl *Kubelet) pullEnded(r cri.Response) {
 		spec.Image, took.Truncate(time.Millisecond), total.Truncate(time.Millisecond), r.Image.SizeBytes)
 	kl.event(w, spec.Name, corev1.EventTypeNormal, "Pulled", message)
 	kl.hop(w, trace.Hop{Stage: stage.Image, From: kl.containerd(), To: kl.me, Verb: "PullImage", Reason: "Pulled", Message: message,
-		Detail: trace.Pull{Image: spec.Image, Layers: r.Image.Layers, Cached: r.Image.Cached, SizeBytes: r.Image.SizeBytes, FromNetwork: r.Image.Cached < r.Image.Layers}})
+		Detail: trace.Pull{Image: spec.Image, Layers: r.Image.Layers, Cached: r.Image.Cached, SizeBytes: r.Image.SizeBytes}})
 	kl.imageReady(w, r.Image)
 }
 

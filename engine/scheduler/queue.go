@@ -47,8 +47,6 @@ func (q *queued) GetPriority() int32 { return q.Info.Priority }
 // GetTimestamp implements framework.QueuedPod.
 func (q *queued) GetTimestamp() int64 { return int64(q.Timestamp) }
 
-func (q *queued) background() bool { return background(q.Info.Pod) }
-
 // happened is a cluster change that came while some Pod was in its cycle.
 type happened struct {
 	Event    framework.ClusterEvent

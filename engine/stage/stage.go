@@ -63,7 +63,6 @@ const (
 	Scheduler         Component = "kube-scheduler"
 	ControllerManager Component = "kube-controller-manager"
 	Registry          Component = "registry"
-	DNS               Component = "coredns"
 )
 
 // The kinds of component that every node has.

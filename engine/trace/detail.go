@@ -74,16 +74,13 @@ type Probe struct {
 
 // Pull is the detail of image hops.
 type Pull struct {
-	Image       string
-	Layers      int
-	Cached      int
-	SizeBytes   int64
-	FromNetwork bool
+	Image     string
+	Layers    int
+	Cached    int
+	SizeBytes int64
 }
 
-// Network is the detail of a CNI answer or a routed packet.
+// Network is the detail of a hop of kube-proxy.
 type Network struct {
-	PodIP string
-	Path  []string // the packet's way, for a routing hop
-	Rules []string // what kube-proxy wrote
+	Rules []string // what it wrote
 }

@@ -319,12 +319,11 @@ func drawScoreParts(r ui.Region, t *theme, n trace.NodeRow, x0, y, rows int) int
 
 func drawSchedulingEvent(r ui.Region, s *scene, _ box) {
 	t := s.t
-	c, h, ok := cycle(s.f)
+	c, _, ok := cycle(s.f)
 	msg := c.Event
 	if !ok || msg == "" {
 		return
 	}
-	_ = h
 	for i, l := range text.Wrap(msg, r.W-2) {
 		if i >= r.H {
 			break

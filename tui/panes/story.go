@@ -194,11 +194,6 @@ func detail(r ui.Region, t *theme, f *frame.Frame, y int, h trace.Hop) int {
 		r.TextMax(0, y, r.W, t.Glyph.Blueprint+" "+d.Image+"  "+size(d.SizeBytes), t.Text)
 		r.TextMax(2, y+1, r.W-2, note, t.Dim)
 		y += 2
-	case trace.Network:
-		for _, p := range d.Path {
-			r.TextMax(0, y, r.W, t.Glyph.ArrowRight+" "+p, t.Dim)
-			y++
-		}
 	}
 	return y
 }

@@ -127,12 +127,12 @@ func (b *builder) scheduled() {
 	b.hop(40*ms, trace.Hop{Stage: stage.Volumes, From: k, To: stage.On(stage.CSI, "node02"), Verb: "SetUp"})
 	cd := stage.On(stage.Containerd, "node02")
 	b.hop(9*ms, trace.Hop{Stage: stage.Sandbox, From: k, To: cd, Verb: "RunPodSandbox"})
-	b.hop(50*ms, trace.Hop{Stage: stage.Sandbox, From: cd, To: stage.On(stage.CNI, "node02"), Verb: "ADD", Detail: trace.Network{PodIP: "10.244.2.7"}})
+	b.hop(50*ms, trace.Hop{Stage: stage.Sandbox, From: cd, To: stage.On(stage.CNI, "node02"), Verb: "ADD", Message: "10.244.2.7"})
 }
 
 func (b *builder) pulled() {
 	k, cd := stage.On(stage.Kubelet, "node02"), stage.On(stage.Containerd, "node02")
-	pull := trace.Pull{Image: "docker.io/library/nginx:latest", Layers: 7, Cached: 2, SizeBytes: 70_400_000, FromNetwork: true}
+	pull := trace.Pull{Image: "docker.io/library/nginx:latest", Layers: 7, Cached: 2, SizeBytes: 70_400_000}
 	b.event("Normal", "Pulling", "kubelet", `spec.containers{nginx}: Pulling image "nginx"`)
 	b.hop(6*ms, trace.Hop{Stage: stage.Image, From: k, To: cd, Verb: "PullImage", Reason: "Pulling", Message: `Pulling image "nginx"`})
 	b.hop(20*ms, trace.Hop{Stage: stage.Image, From: cd, To: stage.Registry, Verb: "GET", Outcome: trace.Waiting, Detail: pull})

@@ -85,46 +85,6 @@ func Bar(r Region, t *theme.Theme, x, y, w int, part, whole float64, st *theme.S
 	return x + w
 }
 
-// Cell is one cell of a table.
-type Cell struct {
-	S  string
-	St *theme.Style
-}
-
-// Table draws rows with columns as wide as their widest cell, two spaces apart; the last
-// column takes what is left. It returns the row after the table.
-func Table(r Region, x, y, w int, rows [][]Cell) int {
-	var widths []int
-	for _, row := range rows {
-		for i, c := range row {
-			if i >= len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], text.Width(c.S))
-		}
-	}
-	for _, row := range rows {
-		cx := x
-		for i, c := range row {
-			left := x + w - cx
-			if left <= 0 {
-				break
-			}
-			r.TextMax(cx, y, min(left, widths[i]+boolInt(i == len(row)-1)*left), c.S, c.St)
-			cx += widths[i] + 2
-		}
-		y++
-	}
-	return y
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // Item is a line of a list.
 type Item struct {
 	Label, Note string

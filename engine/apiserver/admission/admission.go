@@ -6,7 +6,6 @@ package admission
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -35,7 +34,6 @@ type Attributes struct {
 	OldObject   runtime.Object // immutable; nil for create
 	User        user.Info
 	DryRun      bool
-	Delete      *metav1.DeleteOptions
 	Now         time.Time // simulated wall clock
 }
 

@@ -30,34 +30,6 @@ var aggregated = sync.OnceValue(func() []apidiscoveryv2.APIGroupDiscovery {
 	return out
 })
 
-// Discovered is a resource that the API server knows.
-type Discovered struct {
-	schema.GroupVersionResource
-	Kind, Singular string
-	ShortNames     []string
-	Namespaced     bool
-	Verbs          []string
-}
-
-// Resources lists every resource, those of preferred versions only, in discovery's order.
-func Resources() []Discovered {
-	var out []Discovered
-	for _, g := range aggregated() {
-		if len(g.Versions) == 0 {
-			continue
-		}
-		v := g.Versions[0]
-		for _, r := range v.Resources {
-			out = append(out, Discovered{
-				GroupVersionResource: schema.GroupVersionResource{Group: g.Name, Version: v.Version, Resource: r.Resource},
-				Kind:                 r.ResponseKind.Kind, Singular: r.SingularResource, ShortNames: r.ShortNames,
-				Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace, Verbs: r.Verbs,
-			})
-		}
-	}
-	return out
-}
-
 func legacyVersions(address string) *metav1.APIVersions {
 	return &metav1.APIVersions{
 		TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},

@@ -65,11 +65,8 @@ type ClusterEvent struct {
 	Custom   string // label of the special events below
 }
 
-// The special events.
-var (
-	EventUnschedulableTimeout = ClusterEvent{WildCard, All, "UnschedulableTimeout"}
-	EventForceActivate        = ClusterEvent{WildCard, All, "ForceActivate"}
-)
+// EventForceActivate puts a Pod back into the active queue whatever it waits for.
+var EventForceActivate = ClusterEvent{WildCard, All, "ForceActivate"}
 
 // Label returns upstream's label of the event, such as NodeUpdateNodeTaint.
 func (e ClusterEvent) Label() string {

@@ -107,11 +107,8 @@ type PreScorePlugin interface {
 	PreScore(state *CycleState, pod *PodInfo, nodes []*NodeInfo) *Status
 }
 
-// The range of a normalised score.
-const (
-	MinNodeScore int64 = 0
-	MaxNodeScore int64 = 100
-)
+// MaxNodeScore is the best normalised score; the worst is 0.
+const MaxNodeScore int64 = 100
 
 // ScorePlugin says how well a node suits the Pod.
 type ScorePlugin interface {

@@ -27,15 +27,13 @@ const (
 	Unschedulable
 	// UnschedulableAndUnresolvable is a refusal that preemption cannot lift.
 	UnschedulableAndUnresolvable
-	// Wait keeps a Pod at Permit.
-	Wait
 	// Skip says that the plugin has nothing to say about this Pod.
 	Skip
 	// Pending is a refusal until something outside happens.
 	Pending
 )
 
-var codeNames = [...]string{"Success", "Error", "Unschedulable", "UnschedulableAndUnresolvable", "Wait", "Skip", "Pending"}
+var codeNames = [...]string{"Success", "Error", "Unschedulable", "UnschedulableAndUnresolvable", "Skip", "Pending"}
 
 // String returns upstream's name of the code.
 func (c Code) String() string { return codeNames[c] }
