@@ -82,9 +82,6 @@ func (e *Engine) Elapsed() time.Duration { return e.k.Now().Sub(e.origin) }
 // Trace returns the log of hops.
 func (e *Engine) Trace() *trace.Log { return e.log }
 
-// Faults returns the board of fault points.
-func (e *Engine) Faults() *fault.Board { return e.board }
-
 // Err returns why the run cannot go on, or nil.
 func (e *Engine) Err() error { return e.k.Err() }
 
@@ -96,19 +93,6 @@ func (e *Engine) Get(gvr schema.GroupVersionResource, namespace, name string) (r
 // List returns the objects of one namespace ("" for all), ordered by key.
 func (e *Engine) List(gvr schema.GroupVersionResource, namespace string) []runtime.Object {
 	return e.parts.api.List(gvr, namespace)
-}
-
-// Step handles events until at least one more hop in focus has been recorded. It reports
-// false when nothing more is due before until.
-func (e *Engine) Step(until kernel.Time) bool {
-	n := e.log.Len()
-	for e.log.Len() == n {
-		at, ok := e.k.Next()
-		if !ok || at > until || !e.k.Step() {
-			return false
-		}
-	}
-	return true
 }
 
 // Advance lets d of virtual time pass.

@@ -244,13 +244,6 @@ func (e *Engine) follow(commands []Command, done func() bool, turn uint64) {
 	}
 }
 
-// AtCursor returns the cluster as it is at the cursor.
-func (t *Timeline) AtCursor() View {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.seek(t.cursor)
-}
-
 // View is the cluster at one instant, to look at. It stays as it is.
 type View struct {
 	apiserver.View
@@ -337,17 +330,4 @@ func (t *Timeline) cut() {
 		}
 	}
 	t.frames = keep[:len(keep):len(keep)]
-}
-
-// FirstDifference returns the index of the first hop at which two stories part, or -1.
-func FirstDifference(a, b []trace.Hop) int {
-	for i := range min(len(a), len(b)) {
-		if !a[i].Like(b[i]) {
-			return i
-		}
-	}
-	if len(a) == len(b) {
-		return -1
-	}
-	return min(len(a), len(b))
 }

@@ -210,7 +210,7 @@ func TestBranch(t *testing.T) {
 	if n != 1 || len(past) != 1 || len(past[0].Hops) != len(first) {
 		t.Fatalf("branch %d, %d branches kept", n, len(past))
 	}
-	if d := engine.FirstDifference(first, tl.Hops()); d < at {
+	if d := parting(first, tl.Hops()); d < at {
 		t.Errorf("the stories part at hop %d, before the action at %d", d, at)
 	}
 }
@@ -279,4 +279,17 @@ func TestLooking(t *testing.T) {
 	if a := out.Do(get); a.Code != 404 {
 		t.Errorf("a Pod without a node is deleted at once, but it is there: %d", a.Code)
 	}
+}
+
+// parting returns the index of the first hop at which two stories part, or -1.
+func parting(a, b []trace.Hop) int {
+	for i := range min(len(a), len(b)) {
+		if !a[i].Like(b[i]) {
+			return i
+		}
+	}
+	if len(a) == len(b) {
+		return -1
+	}
+	return min(len(a), len(b))
 }

@@ -249,23 +249,6 @@ func TestIdentifyTellsHowFarOff(t *testing.T) {
 	}
 }
 
-// TestReadmeKeys: the README's table of keys is the key map's.
-func TestReadmeKeys(t *testing.T) {
-	data, err := os.ReadFile("../../README.md")
-	if err != nil || !strings.Contains(string(data), "<!-- keys -->") {
-		return // no README with a table of keys
-	}
-	b, err := i18n.Load(os.DirFS("../../assets"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(data), "<!-- keys -->\n")
-	got, _, _ := strings.Cut(rest, "<!-- /keys -->")
-	if want := app.KeyTable(b.In(i18n.English)); strings.TrimSpace(got) != strings.TrimSpace(want) {
-		t.Errorf("README's keys are stale; want\n%s", want)
-	}
-}
-
 func BenchmarkFrame(b *testing.B) {
 	for _, size := range [][2]int{{120, 36}, {200, 60}} {
 		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {

@@ -66,7 +66,6 @@ type Shared struct {
 	quiet   func(context.Context)
 	changed chan struct{} // closed and replaced when the run has moved
 	limit   kernel.Time   // automatic time does not pass this; 0 for none
-	epoch   int           // of Swap: watches of an earlier run are over
 }
 
 // NewShared returns a Shared over run.
@@ -90,9 +89,6 @@ func pause(ctx context.Context) {
 // default they just get a little time.
 func (s *Shared) SetQuiet(quiet func(context.Context)) { s.With(func(Run) { s.quiet = quiet }) }
 
-// SetMode changes who makes time pass.
-func (s *Shared) SetMode(m Mode) { s.With(func(Run) { s.mode = m }) }
-
 // SetLimit bounds automatic time: at the limit waiting clients just wait. Zero lifts it.
 func (s *Shared) SetLimit(t kernel.Time) { s.With(func(Run) { s.limit = t }) }
 
@@ -101,15 +97,6 @@ func (s *Shared) With(f func(Run)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s.run)
-	s.wake()
-}
-
-// Swap puts another run in place (the owner went to another instant). Open watches end.
-func (s *Shared) Swap(run Run) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.run = run
-	s.epoch++
 	s.wake()
 }
 
@@ -153,7 +140,7 @@ func (s *Shared) Watch(_ context.Context, r wire.Request) (wire.Answer, Stream) 
 	if a.Err() != nil {
 		return a, nil
 	}
-	st := &stream{s: s, id: id, server: a.WatchID, epoch: s.epoch}
+	st := &stream{s: s, id: id, server: a.WatchID}
 	if r.Options.Timeout > 0 {
 		st.deadline = s.run.Now().Add(r.Options.Timeout)
 	}
@@ -195,7 +182,6 @@ type stream struct {
 	s        *Shared
 	id       uint64
 	server   uint64
-	epoch    int
 	deadline kernel.Time
 	queue    []wire.WatchEvent
 	handed   bool // events went to the client since time last passed
@@ -206,8 +192,8 @@ type stream struct {
 // Next implements Stream.
 func (st *stream) Next(ctx context.Context) (wire.WatchEvent, bool) {
 	for ctx.Err() == nil && !st.closed {
-		if len(st.queue) == 0 && !st.fetch() {
-			return wire.WatchEvent{}, false
+		if len(st.queue) == 0 {
+			st.fetch()
 		}
 		if len(st.queue) > 0 {
 			ev := st.queue[0]
@@ -254,14 +240,10 @@ func (st *stream) react(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-func (st *stream) fetch() bool {
+func (st *stream) fetch() {
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
-	if st.epoch != st.s.epoch {
-		return false
-	}
 	st.queue = st.s.run.Watched(st.id)
-	return true
 }
 
 // Close implements Stream.
@@ -272,9 +254,7 @@ func (st *stream) Close() {
 		return
 	}
 	st.closed = true
-	if st.epoch == st.s.epoch {
-		st.s.run.Unwatch(st.id, st.server)
-	}
+	st.s.run.Unwatch(st.id, st.server)
 	st.s.wake()
 }
 
