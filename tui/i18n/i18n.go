@@ -72,6 +72,9 @@ func Load(assets fs.FS) (*Bundle, error) {
 func flatten(prefix string, tree map[string]any, out map[string]string) error {
 	for k, v := range tree {
 		key := prefix + k
+		if k == "true" || k == "false" {
+			return fmt.Errorf("%s: on, off, yes and no are truth values in YAML: put the key in quotes", key)
+		}
 		switch v := v.(type) {
 		case string:
 			out[key] = v
