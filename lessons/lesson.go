@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/yaml"
 
@@ -79,7 +81,12 @@ type Question struct {
 }
 
 // All returns every lesson in order.
-func All() ([]Lesson, error) { return Load(files) }
+func All() ([]Lesson, error) {
+	all, err := loaded()
+	return slices.Clone(all), err
+}
+
+var loaded = sync.OnceValues(func() ([]Lesson, error) { return Load(files) })
 
 // ByID returns one lesson, by its id or its folder's number.
 func ByID(id string) (Lesson, error) {

@@ -1,7 +1,8 @@
 // Package app is the tutor's one tea.Model and everything that decides: which screen is
 // shown, who gets a key, what a command's answer changes. Screens draw (tui/views), the
-// player moves (tui/player), the engine is behind interfaces; nothing here does I/O in
-// Update: what may take time runs in a tea.Cmd and comes back with a generation number.
+// player moves (tui/player), the engine is behind interfaces. What
+// may take time runs in a tea.Cmd and comes back with a generation number; all that Update
+// itself waits for is the small progress file, which is on the disk before the next key.
 package app
 
 import (
