@@ -103,8 +103,7 @@ type Options struct {
 	Renderer *lipgloss.Renderer
 	Program  Program
 	Settings Settings
-	Open     string // what to open at once, "" for the home screen
-	Local    bool   // this is the user's own terminal: ctrl+z suspends
-	Version  string
+	Open     string       // what to open at once, "" for the home screen
+	Local    bool         // this is the user's own terminal: ctrl+z suspends
 	Clock    player.Clock // nil is real time
 }

@@ -42,7 +42,6 @@ type Model struct {
 	theme    *theme.Theme
 	themes   []string
 	diagrams []*panes.Diagram
-	err      error
 	gen      int // of the session: answers for an older one are dropped
 	loading  bool
 
@@ -126,12 +125,6 @@ func (m *Model) setLang(l i18n.Lang) {
 		m.home.Entries, m.home.Mastery = m.opt.Program.Home(m.cat)
 	}
 }
-
-// Lang returns the language in use; the caller may want to say goodbye in it.
-func (m *Model) Lang() i18n.Lang { return m.set.Lang }
-
-// Err returns the error that ended the program, if one did.
-func (m *Model) Err() error { return m.err }
 
 // Init implements tea.Model.
 func (m *Model) Init() tea.Cmd {

@@ -177,6 +177,9 @@ func (m *Model) refresh() {
 	if m.play == nil || m.busy {
 		return
 	}
+	if err := m.play.Err(); err != nil {
+		m.notice = m.cat.T("app.error") + ": " + err.Error()
+	}
 	before := m.passage
 	m.passage = nil
 	f := m.play.Frame()

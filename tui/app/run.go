@@ -31,8 +31,5 @@ func Run(ctx context.Context, m *Model, in io.Reader, out io.Writer) error {
 	if m.play != nil && m.sess != nil && m.sess.Left != nil {
 		m.sess.Left(m.play.Cursor())
 	}
-	if err != nil {
-		return err
-	}
-	return m.err
+	return err
 }

@@ -1,7 +1,6 @@
 // Package frame is what every view gets to see: the hops up to the cursor, the objects
 // as they were at that moment, what is selected, and the words. A frame is made by the
-// player whenever the cursor moves and never changed afterwards; panes may cache by its
-// version.
+// player whenever the cursor moves and never changed afterwards.
 package frame
 
 import (
@@ -45,7 +44,6 @@ var (
 
 // Frame is one moment of a run as the learner sees it.
 type Frame struct {
-	Version  uint64      // another one for every other content
 	Hops     []trace.Hop // in focus, up to and including the cursor
 	Total    int         // hops known so far
 	Origin   kernel.Time // when the story began

@@ -83,13 +83,11 @@ type Player struct {
 	tag       int
 	ticking   bool
 	skipped   time.Duration
-	version   uint64
 	cached    *frame.Frame
 	views     [2]frame.View
 	viewAt    int
 	metaphor  bool
 	gateUntil int // the cursor may not pass this hop; see Hold
-	pod       *trace.Ref
 	story     frame.Story
 	travel    int // playing only as far as this hop, from one that matters to the next; -1
 }
@@ -147,9 +145,6 @@ func (p *Player) Held() bool { return p.gateUntil >= 0 && p.cursor >= p.gateUnti
 // SetCatalog changes the language.
 func (p *Player) SetCatalog(c *i18n.Catalog) { p.cat = c; p.touch() }
 
-// SetReducedMotion switches the motion of packets off or on.
-func (p *Player) SetReducedMotion(off bool) { p.reduced = off }
-
 // ToggleMetaphor switches the metaphor's labels.
 func (p *Player) ToggleMetaphor() { p.metaphor = !p.metaphor; p.touch() }
 
@@ -160,17 +155,13 @@ func (p *Player) SetStory(s frame.Story) {
 	p.runAhead(0)
 }
 
-// Follow chooses the Pod to follow; nil follows the run's own.
-func (p *Player) Follow(ref *trace.Ref) { p.pod = ref; p.touch() }
-
-func (p *Player) touch() { p.version++; p.cached = nil }
+func (p *Player) touch() { p.cached = nil }
 
 // move renews only the packet's place.
 func (p *Player) move() {
-	p.version++
 	if p.cached != nil {
 		f := *p.cached
-		f.Version, f.Progress = p.version, p.motion
+		f.Progress = p.motion
 		p.cached = &f
 	}
 }
@@ -441,12 +432,9 @@ func (p *Player) Frame() *frame.Frame {
 		hops[i] = p.tl.Hop(i)
 	}
 	f := &frame.Frame{
-		Version: p.version, Hops: hops, Total: p.tl.Len(), More: p.more, Branch: p.tl.Branch(), Origin: p.tl.Origin(),
+		Hops: hops, Total: p.tl.Len(), More: p.more, Branch: p.tl.Branch(), Origin: p.tl.Origin(),
 		View: p.views[1], Before: p.views[0], Pod: p.focus(hops), Progress: p.motion,
 		Skipped: p.skipped, Cat: p.cat, Metaphor: p.metaphor, Twin: p.tl.Twin(),
-	}
-	if p.pod != nil {
-		f.Pod = *p.pod
 	}
 	p.cached = f
 	return f

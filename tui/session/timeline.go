@@ -88,7 +88,8 @@ func (t *Timeline) RunMore() (bool, error) {
 		deadline = engine.DeadlineDefault
 	}
 	over := t.quiet >= limit || t.run.HeadTime().Sub(t.run.Acted()) >= deadline
-	return !over, nil
+	err := t.run.Engine(func(e *engine.Engine) error { return e.Err() })
+	return !over, err
 }
 
 // Branch implements player.Timeline: a branch has a name once something was broken.

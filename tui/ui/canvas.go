@@ -209,17 +209,6 @@ func (r Region) Fill(q Rect, s string, st *theme.Style) {
 // Clear empties the region.
 func (r Region) Clear() { r.Fill(Rect{0, 0, r.W, r.H}, " ", nil) }
 
-// Restyle gives every cell of a rectangle another style and leaves the text.
-func (r Region) Restyle(q Rect, st *theme.Style) {
-	for y := q.Y; y < q.Y+q.H; y++ {
-		for x := q.X; x < q.X+q.W; x++ {
-			if r.clip.In(r.x+x, r.y+y) {
-				r.c.cells[(r.y+y)*r.c.W+r.x+x].st = st
-			}
-		}
-	}
-}
-
 // HLine draws a horizontal line.
 func (r Region) HLine(x, y, w int, s string, st *theme.Style) {
 	if w > 0 {
