@@ -69,6 +69,7 @@ func assemble(c scenario.Cluster) (*Engine, error) {
 	e := &Engine{cluster: c, k: kernel.New(seed), board: fault.NewBoard()}
 	e.log = trace.New(e.k)
 	e.k.Attach("faults", e.board)
+	e.k.Attach("story", &e.story)
 	e.inbox = newInbox(e)
 	e.k.Register(outside, e.inbox)
 	p := &e.parts

@@ -31,11 +31,8 @@ type Engine struct {
 	inbox   *inbox
 
 	commands []Command
-	asked    []trace.Ref // what was asked for, in order: the objects that somebody outside created
-	taken    []trace.Ref // of these, what somebody outside deleted again, and namespaces
-	refused  []uint64    // hops that refused a request from outside
-	origin   kernel.Time // when the story began
-	acted    kernel.Time // when somebody outside last changed something
+	story
+	aside *aside // set while somebody else acts
 }
 
 // New makes the cluster and lets it come up: nodes registered and Ready, the control
@@ -105,8 +102,11 @@ type Command struct {
 	Turn    uint64
 	At      kernel.Time
 	Request *wire.Request
+	Aside   bool   // the request is somebody else's: it is no part of what the story asks for
 	Cancel  uint64 // a watch that its client has given up
 	Switch  *scenario.Switch
+	Forget  *trace.Ref // this object is no longer asked for
+	Forgive bool       // what was refused so far is no longer judged
 }
 
 // record appends a command that happens now.
@@ -128,6 +128,10 @@ func (e *Engine) perform(c Command) {
 		e.k.Send(kernel.ActorID(stage.APIServer), 0, wire.CancelWatch{WatchID: c.Cancel})
 	case c.Switch != nil:
 		e.flip(*c.Switch)
+	case c.Forget != nil:
+		e.forget(*c.Forget)
+	case c.Forgive:
+		e.refused = nil
 	}
 }
 
@@ -159,13 +163,8 @@ func (e *Engine) runTo(turn uint64, at kernel.Time) error {
 
 // Snapshot is an engine's state at one instant.
 type Snapshot struct {
-	kernel  *kernel.Snapshot
-	log     []Command
-	asked   []trace.Ref
-	taken   []trace.Ref
-	refused []uint64
-	origin  kernel.Time
-	acted   kernel.Time
+	kernel *kernel.Snapshot
+	log    []Command
 }
 
 // Turn returns how many events had been handled.
@@ -190,15 +189,12 @@ func (s *Snapshot) Differences(other *Snapshot) []string {
 
 // Snapshot copies the state. It costs little: objects are shared, never changed.
 func (e *Engine) Snapshot() *Snapshot {
-	return &Snapshot{
-		kernel: e.k.Snapshot(), log: e.Commands(), origin: e.origin, acted: e.acted,
-		asked: e.asked[:len(e.asked):len(e.asked)], taken: e.taken[:len(e.taken):len(e.taken)], refused: e.refused[:len(e.refused):len(e.refused)],
-	}
+	return &Snapshot{kernel: e.k.Snapshot(), log: e.Commands()}
 }
 
 // Restore puts the engine, or a fork of it, back into a state.
 func (e *Engine) Restore(s *Snapshot) {
 	e.k.Restore(s.kernel)
-	e.commands, e.asked, e.taken, e.refused, e.origin, e.acted = s.log, s.asked, s.taken, s.refused, s.origin, s.acted
+	e.commands = s.log
 	e.inbox.reset()
 }

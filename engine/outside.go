@@ -59,7 +59,7 @@ func (b *inbox) Handle(ev kernel.Event) {
 	case wire.Answer:
 		if t, ok := e.Tag.(outsideTag); ok {
 			b.answers[t.ID] = e
-			b.e.note(*b.e.commands[t.ID-1].Request, e)
+			b.e.note(b.e.commands[t.ID-1], e)
 		}
 	case wire.WatchEvent:
 		if t, ok := e.Tag.(outsideTag); ok {
@@ -118,7 +118,7 @@ func (e *Engine) submit(r *wire.Request) uint64 {
 	case wire.Get, wire.List, wire.Watch:
 		r.Background = true // looking is not part of the story
 	}
-	e.perform(e.record(Command{Request: r}))
+	e.perform(e.record(Command{Request: r, Aside: e.aside != nil}))
 	return id
 }
 
@@ -158,13 +158,11 @@ func refOf(r wire.Request) trace.Ref {
 }
 
 // note remembers what was asked for, and what was refused: the verdict looks at it.
-func (e *Engine) note(r wire.Request, a wire.Answer) {
-	if a.Err() != nil {
-		if a.Hop != 0 && !benign(r, a) {
-			if len(e.refused) == 0 {
-				e.log.Promote(a.Hop) // the verdict speaks of it
-			}
-			e.refused = append(e.refused, a.Hop)
+func (e *Engine) note(c Command, a wire.Answer) {
+	r := *c.Request
+	if err := a.Err(); err != nil {
+		if !benign(r, a) {
+			e.noteRefused(c, a.Hop, err)
 		}
 		return
 	}
@@ -185,10 +183,31 @@ func (e *Engine) note(r wire.Request, a wire.Answer) {
 		m := kube.Meta(a.Object)
 		ref := trace.Ref{Kind: k.Kind.Kind, Namespace: m.GetNamespace(), Name: m.GetName()}
 		e.taken = slices.DeleteFunc(slices.Clone(e.taken), func(have trace.Ref) bool { return have == ref })
-		if !slices.Contains(e.asked, ref) {
+		if !c.Aside && !slices.Contains(e.asked, ref) {
 			e.asked = append(e.asked, ref)
 		}
 	}
+}
+
+// noteRefused remembers that a request came to nothing: refused by a gate, or never
+// answered at all.
+func (e *Engine) noteRefused(c Command, hop uint64, err error) {
+	if hop == 0 {
+		hop = e.log.Record(trace.Hop{
+			Stage: stage.Request, From: c.Request.Client, To: stage.APIServer, Verb: method(c.Request.Verb), Object: refOf(*c.Request),
+			Outcome: trace.Failed, Message: err.Error(), Background: true,
+		})
+	}
+	if c.Aside {
+		if e.aside != nil { // not when the past is played again
+			e.aside.refused = append(e.aside.refused, hop)
+		}
+		return
+	}
+	if len(e.refused) == 0 {
+		e.log.Promote(hop) // the verdict speaks of it
+	}
+	e.refused = append(e.refused, hop)
 }
 
 // noteTaken remembers that somebody outside has deleted something: that it is gone is then

@@ -131,18 +131,23 @@ func (r *Run) Kubectl(line string) (Output, error) {
 
 // KubectlAside runs a command line at the cursor that only looks: what is refused to it is
 // not what the run is judged by.
-func (r *Run) KubectlAside(line string) (Output, error) {
-	var refused []uint64
-	_ = r.Engine(func(e *Engine) error {
-		refused = e.refused
-		return nil
-	})
-	out, err := r.Kubectl(line)
-	_ = r.Engine(func(e *Engine) error {
-		e.refused = refused
-		return nil
-	})
+func (r *Run) KubectlAside(line string) (out Output, err error) {
+	r.aside(func() { out, err = r.Kubectl(line) })
 	return out, err
+}
+
+// aside has somebody else do something, and returns what was refused of it.
+func (r *Run) aside(do func()) (refused []uint64) {
+	a := &aside{}
+	set := func(a *aside) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.head.aside = a
+	}
+	set(a)
+	defer set(nil)
+	do()
+	return a.refused
 }
 
 func (r *Run) kubectl(line string) (Output, error) {
@@ -170,9 +175,12 @@ func (r *Run) play(s scenario.Step) error {
 		if err := r.command(s.Kubectl); err != nil {
 			return err
 		}
+		if r.others() {
+			return nil
+		}
 		return r.writeMistake()
 	}
-	if s.Apply != "" && !r.mistake.Empty() {
+	if s.Apply != "" && !r.mistake.Empty() && !r.others() {
 		if err := r.remember([]byte(s.Apply)); err != nil {
 			return err
 		}
@@ -203,31 +211,35 @@ func (r *Run) command(line string) error {
 	return nil
 }
 
+// others reports whether somebody else is acting: his manifests have no mistake.
+func (r *Run) others() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.head.aside != nil
+}
+
 func (r *Run) refusals() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.head.refused)
+	n := len(r.head.refused)
+	if r.head.aside != nil {
+		n += len(r.head.aside.refused)
+	}
+	return n
 }
 
 // PlayAside carries out steps of somebody else: what they create is not part of what the
 // story asks for, and is neither judged nor written again. That the cluster refuses one is
 // an error.
 func (r *Run) PlayAside(steps []scenario.Step) error {
-	var asked []trace.Ref
-	var refused []uint64
-	_ = r.Engine(func(e *Engine) error {
-		asked, refused = e.asked, e.refused
-		return nil
-	})
-	err := r.Play(steps)
+	var err error
+	refused := r.aside(func() { err = r.Play(steps) })
+	if len(refused) == 0 {
+		return err
+	}
 	return errors.Join(err, r.Engine(func(e *Engine) error {
-		var bad error
-		if len(e.refused) > len(refused) {
-			h, _ := e.log.Get(e.refused[len(refused)])
-			bad = errors.New(h.Message)
-		}
-		e.asked, e.refused = asked, refused
-		return bad
+		h, _ := e.log.Get(refused[0])
+		return errors.New(h.Message)
 	}))
 }
 
@@ -333,7 +345,7 @@ func (r *Run) Recreate() error {
 // Forgive forgets what was refused so far: the verdict judges what comes.
 func (r *Run) Forgive() {
 	_ = r.Engine(func(e *Engine) error {
-		e.refused = nil
+		e.perform(e.record(Command{Forgive: true}))
 		return nil
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"podwalk/engine/apiserver/wire"
 	"podwalk/engine/kube"
 	"podwalk/engine/scenario"
+	"podwalk/engine/trace"
 )
 
 // Play carries out one step of a scenario. namespace is that of the kubeconfig's
@@ -186,19 +187,10 @@ func (e *Engine) replace(k kube.Kind, ns, name string, body []byte) error {
 		}
 		e.Advance(100 * time.Millisecond)
 	}
-	e.forget(k.Kind.Kind, ns, name)
-	return e.ApplyManifest(body, ns)
-}
-
-// forget drops an object from what was asked for: somebody has replaced it.
-func (e *Engine) forget(kind, ns, name string) {
-	kept := e.asked[:0:0]
-	for _, r := range e.asked {
-		if r.Kind != kind || r.Namespace != ns || r.Name != name {
-			kept = append(kept, r)
-		}
+	if e.aside == nil { // it is asked for again
+		e.perform(e.record(Command{Forget: &trace.Ref{Kind: k.Kind.Kind, Namespace: ns, Name: name}}))
 	}
-	e.asked = kept
+	return e.ApplyManifest(body, ns)
 }
 
 func patched(k kube.Kind, old runtime.Object, patch []byte) ([]byte, error) {

@@ -293,3 +293,50 @@ func parting(a, b []trace.Hop) int {
 	}
 	return min(len(a), len(b))
 }
+
+// TestAsideAndBack: what somebody else did, and what was forgiven, is so too after going
+// back and acting there.
+func TestAsideAndBack(t *testing.T) {
+	r, err := engine.StartRun(scenario.Scenario{Cluster: scenario.Default()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	lonely := `{"apiVersion":"v1","kind":"Service","metadata":{"name":"lonely"},"spec":{"selector":{"app":"nobody"},"ports":[{"port":80}]}}`
+	nameless := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"containers":[{"name":"x"}]}}`
+	settled := func(when string) {
+		t.Helper()
+		if v := r.Settle(0); !v.Ready {
+			t.Errorf("%s: %s", when, v)
+		}
+	}
+	if err := r.PlayAside([]scenario.Step{{Apply: lonely}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.PlayAside([]scenario.Step{{Apply: nameless}}); err == nil {
+		t.Error("that somebody else is refused is no error")
+	}
+	if err := r.Play([]scenario.Step{{Apply: nameless}}); err != nil {
+		t.Fatal(err)
+	}
+	r.Forgive()
+	if err := r.Play([]scenario.Step{{Apply: pod}}); err != nil {
+		t.Fatal(err)
+	}
+	settled("at first")
+	r.Seek(r.Len() - 3)
+	r.Here()
+	settled("after going back")
+	var there, again *engine.Snapshot
+	_ = r.Engine(func(e *engine.Engine) error {
+		there = e.Snapshot()
+		fresh := newEngine(t)
+		if err := fresh.Replay(e.Commands()); err != nil {
+			return err
+		}
+		fresh.Advance(e.Now().Sub(fresh.Now()))
+		again = fresh.Snapshot()
+		return nil
+	})
+	compare(t, there, again)
+}

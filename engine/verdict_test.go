@@ -42,6 +42,7 @@ func TestVerdicts(t *testing.T) {
 		"a daemon set":                           {[]scenario.Step{apply(workload("DaemonSet", "nginx"))}, ""},
 		"a daemon set with an image without tag": {[]scenario.Step{apply(workload("DaemonSet", "nginx:1.99"))}, stage.Image},
 		"a daemon set that nobody looks at":      {[]scenario.Step{on("kube-controller-manager.stopped", ""), apply(workload("DaemonSet", "nginx"))}, stage.ControlPlane},
+		"no API server":                          {[]scenario.Step{on("kube-apiserver.stopped", ""), apply(pod)}, stage.Request},
 		"a stateful set":                         {[]scenario.Step{apply(workload("StatefulSet", "nginx"))}, ""},
 		"a stateful set with a bad image":        {[]scenario.Step{apply(workload("StatefulSet", "nginx:1.99"))}, stage.Image},
 		"a service":                              {[]scenario.Step{apply(workload("Deployment", "nginx")), apply(service)}, ""},

@@ -143,8 +143,10 @@ func (s *Server) dropAll() {
 }
 
 func (s *Server) noAnswer(r *wire.Request, text string) {
+	a := answerTo(r)
+	a.Transport = text
 	if traced(r) != background {
-		s.log.Record(trace.Hop{
+		a.Hop = s.log.Record(trace.Hop{
 			Stage: stage.Request, From: r.Client, To: stage.APIServer, Verb: method(r), Object: (&flight{Req: *r}).ref(),
 			Outcome: trace.Failed, Message: text,
 			Detail: trace.HTTP{Method: method(r), Path: path(r)},
@@ -153,8 +155,6 @@ func (s *Server) noAnswer(r *wire.Request, text string) {
 	if r.ReplyTo == "" {
 		return
 	}
-	a := answerTo(r)
-	a.Transport = text
 	s.k.Send(r.ReplyTo, s.cfg.Answer, a)
 }
 
