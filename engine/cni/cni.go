@@ -9,6 +9,7 @@ package cni
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"podwalk/engine/fault"
 	"podwalk/engine/kernel"
@@ -66,7 +67,8 @@ func (p *Plugin) Ready() (ok bool, message string) {
 // Add gives a sandbox its address. errText is the plugin's own error, "" for none.
 func (p *Plugin) Add(sandboxID, _ string) (ip, errText string) {
 	if v, on := p.board.On(fault.CNIBroken); on {
-		return "", v
+		first, last := p.span()
+		return "", strings.ReplaceAll(v, "{range}", fmt.Sprintf("%s-%s", first.Prev(), last)) // each node has its own
 	}
 	if a, ok := p.state.Addr[sandboxID]; ok {
 		return a.String(), ""

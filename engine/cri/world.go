@@ -96,6 +96,22 @@ func (w world) RemoveFile(volume, p string) {
 // ListFiles implements process.World.
 func (w world) ListFiles(volume string) []string { return slices.Sorted(maps.Keys(w.files(volume))) }
 
+// AnyFile implements process.World.
+func (w world) AnyFile(volume, prefix string) bool {
+	if _, made := w.files(volume)[prefix]; made { // a directory
+		return true
+	}
+	for p := range w.files(volume) {
+		if strings.HasPrefix(p, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// CountFiles implements process.World.
+func (w world) CountFiles(volume string) int { return len(w.files(volume)) }
+
 // Bind implements process.World.
 func (w world) Bind(port int32) bool { return !w.r.net.Listening(w.c.address(port)) }
 

@@ -23,7 +23,7 @@ const (
 	KubeletStopped           Point = "kubelet.stopped"      // value: the node, or "" for all
 	ContainerdStopped        Point = "containerd.stopped"   // value: the node, or "" for all
 	KubeProxyStopped         Point = "kube-proxy.stopped"   // value: the node, or "" for all
-	CNIBroken                Point = "cni.broken"           // value: the plugin's error
+	CNIBroken                Point = "cni.broken"           // value: the plugin's error; {range} is the node's addresses
 	RegistryDown             Point = "registry.down"        // value: a registry host, or "" for all
 	RegistryTagMissing       Point = "registry.tag-missing" // value: image reference
 	ClientToken              Point = "client.token"         // value: a bearer token that kubectl sends instead of its certificate

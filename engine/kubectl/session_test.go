@@ -67,13 +67,17 @@ func TestKubectlIsTheRealOne(t *testing.T) {
 		{"kubectl get pods -o 'jsonpath={.items[*].metadata.name}'", "other web", "", 0},
 		{"kubectl config current-context", "kubernetes-admin@podwalk\n", "", 0},
 		{"kubectl edit pod web", "", "error: kubectl edit needs a terminal", 1},
+		{"kubectl proxy --port=0", "", "error: this simulation has no kubectl proxy", 1},
+		{"kubectl port-forward web 8080:80", "", "error: this simulation has no kubectl port-forward", 1},
+		{"kubectl apply -f https://example.org/pod.yaml", "", "error: the simulation does not reach the network", 1},
+		{"kubectl get pods --server=https://10.0.0.1", "", "error: kubectl is connected to the simulated cluster", 1},
 	} {
 		r := s.Run(context.Background(), c.line, nil)
 		if r.Stdout != c.out || !strings.HasPrefix(r.Stderr, c.err) || r.Exit != c.exit {
 			t.Errorf("$ %s\nexit %d\n%s%s", c.line, r.Exit, r.Stdout, r.Stderr)
 		}
 	}
-	if h := s.History(); len(h) != 9 || h[1] != "k get pods" {
+	if h := s.History(); len(h) != 13 || h[1] != "k get pods" {
 		t.Errorf("history: %q", h)
 	}
 	if got := strings.Join(s.Complete(context.Background(), "kubectl get pod w"), " "); got != "web" {

@@ -23,12 +23,16 @@ func (kl *Kubelet) environment(w *worker, spec *corev1.Container) ([]cri.EnvVar,
 	if err := envFrom(w, spec, vars); err != nil {
 		return nil, err
 	}
-	expand := expansion.MappingFuncFor(vars, service)
+	var size messageSize
+	expand := size.bound(expansion.MappingFuncFor(vars, service))
 	for i := range spec.Env {
 		e := &spec.Env[i]
 		value, skip := e.Value, false
 		if value != "" {
 			value = expansion.Expand(value, expand)
+			if err := size.err(); err != nil {
+				return nil, err
+			}
 		} else if e.ValueFrom != nil {
 			var err error
 			if value, skip, err = kl.envValue(w, spec, e.ValueFrom); err != nil {
@@ -173,6 +177,38 @@ func (kl *Kubelet) serviceEnv(pod *corev1.Pod) map[string]string {
 		out[e.Name] = e.Value
 	}
 	return out
+}
+
+// messageMax is the greatest message that containerd takes. References to variables that
+// refer to others can make a few lines of a manifest into much more than that.
+const messageMax = 16 << 20
+
+// messageSize counts what references to variables were replaced by.
+type messageSize int
+
+// bound gives no more than fits into a message.
+func (m *messageSize) bound(mapping func(string) string) func(string) string {
+	return func(name string) string {
+		v := mapping(name)
+		if *m += messageSize(len(v)); *m > messageMax {
+			return ""
+		}
+		return v
+	}
+}
+
+func (m messageSize) err() error {
+	if m <= messageMax {
+		return nil
+	}
+	return tooLarge(m)
+}
+
+// tooLarge is containerd's refusal of a message.
+type tooLarge int
+
+func (e tooLarge) Error() string {
+	return fmt.Sprintf("rpc error: code = ResourceExhausted desc = grpc: received message larger than max (%d vs. %d)", int(e), messageMax)
 }
 
 // mappingOf lets a command line name the container's variables.

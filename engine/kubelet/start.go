@@ -150,9 +150,13 @@ func (kl *Kubelet) configured(w *worker) {
 	spec, _ := w.spec(w.Op.Container)
 	req, err := kl.containerConfig(w, spec)
 	if err != nil {
+		reason := createConfigError
+		if _, sent := err.(tooLarge); sent { // it is no mistake to the kubelet
+			reason = createContainerError
+		}
 		kl.event(w, spec.Name, corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
-		kl.hop(w, trace.Hop{Stage: stage.Create, From: kl.me, To: kl.containerd(), Verb: "CreateContainer", Outcome: trace.Retry, Reason: createConfigError, Message: err.Error()})
-		kl.startFailed(w, createConfigError, err.Error())
+		kl.hop(w, trace.Hop{Stage: stage.Create, From: kl.me, To: kl.containerd(), Verb: "CreateContainer", Outcome: trace.Retry, Reason: reason, Message: err.Error()})
+		kl.startFailed(w, reason, err.Error())
 		return
 	}
 	w.Op.Step = stepCreate
@@ -173,12 +177,16 @@ func (kl *Kubelet) containerConfig(w *worker, spec *corev1.Container) (cri.Creat
 		return cri.CreateContainer{}, err
 	}
 	c := w.container(spec.Name)
-	expand := mappingOf(env)
+	var size messageSize
+	expand := size.bound(mappingOf(env))
 	req := cri.CreateContainer{
 		SandboxID: w.SandboxID, PodUID: string(w.UID), Name: spec.Name, Attempt: int(c.nextRestarts()),
 		Image: w.Op.Image, Command: expandAll(spec.Command, expand), Args: expandAll(spec.Args, expand), WorkingDir: spec.WorkingDir,
 		Env: env, Mounts: mounts,
 		MemoryLimit: spec.Resources.Limits.Memory().Value(), CPULimitMilli: spec.Resources.Limits.Cpu().MilliValue(),
+	}
+	if err := size.err(); err != nil {
+		return cri.CreateContainer{}, err
 	}
 	for _, p := range spec.Ports {
 		if p.Protocol != corev1.ProtocolUDP {

@@ -49,7 +49,12 @@ func cd(m *machine, t *task, a []string) {
 	case "-":
 		to = t.Sh.Vars["OLDPWD"]
 	}
-	if to = t.abs(to); !m.isDir(to) {
+	if to = t.abs(to); !nameFits(to) {
+		m.write(t, 2, "sh: cd: can't cd to "+arg(a, 1)+": File name too long\n")
+		t.Status = 2
+		return
+	}
+	if !m.isDir(to) {
 		m.write(t, 2, "sh: cd: can't cd to "+arg(a, 1)+": No such file or directory\n")
 		t.Status = 2
 		return

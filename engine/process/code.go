@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -34,8 +35,26 @@ func (c Code) HashState() any {
 func (c Code) node(n syntax.Node) Code    { return Code{Src: c.Src, Node: n} }
 func (c Code) list(l []*syntax.Stmt) Code { return Code{Src: c.Src, List: l} }
 
+// depth is how deep parentheses and braces lie within each other, quotes or not.
+func depth(text string) (most int) {
+	open := 0
+	for _, c := range []byte(text) {
+		switch c {
+		case '(', '{':
+			open++
+			most = max(most, open)
+		case ')', '}':
+			open = max(open-1, 0)
+		}
+	}
+	return most
+}
+
 // parse reads a script as a POSIX shell does, or else as bash does.
 func parse(text string) (Code, error) {
+	if depth(text) > nestMax {
+		return Code{}, errors.New("too deeply nested")
+	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		var again error

@@ -174,11 +174,32 @@ func (m *machine) known(name string) bool {
 	return (ok || isShell(name)) && m.p.Spec.Tools && !hidden[path.Base(name)]
 }
 
+// tooLong reports whether the kernel refuses what a program is to be started with: E2BIG.
+func (m *machine) tooLong(args []string, env []Var) bool {
+	total, long := 0, false
+	add := func(n int) {
+		total += n + 1 + 8 // its end and a pointer to it
+		long = long || n+1 > stringMax
+	}
+	for _, a := range args {
+		add(len(a))
+	}
+	for _, v := range env {
+		add(len(v.Name) + 1 + len(v.Value))
+	}
+	return long || total > stringsMax
+}
+
 // external runs a program in a task: as the last thing that it does, or between two
 // statements of its script.
 func (m *machine) external(t *task, args []string) {
 	t.At = t.At.Add(commandTime)
 	name := args[0]
+	if m.tooLong(args, nil) {
+		m.write(t, 2, t.Sh.Name+": "+name+": Argument list too long\n")
+		t.Status = 126
+		return
+	}
 	if why := m.unrunnable(t, args); why != "" {
 		status, text := 127, "not found"
 		if strings.HasSuffix(why, "permission denied") || strings.HasSuffix(why, "is a directory") {

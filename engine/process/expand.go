@@ -17,12 +17,14 @@ type expander struct {
 	t     *task
 	subst []string
 	used  int
+	size  int               // of what was put together
 	vars  map[string]string // assigned on the way
 }
 
 type (
 	needSubst    struct{ stmts []*syntax.Stmt }
 	badExpansion struct{ text string }
+	noMemory     struct{}
 )
 
 // expand lets fn expand words. It returns false where the frame has to come back: because
@@ -53,6 +55,9 @@ func (m *machine) expand(t *task, f *frame, fn func(*expander)) bool {
 		child.push(frame{Op: opList, Code: Code{Src: f.Code.Src, List: r.stmts}})
 		t.wait(blockChild, child.PID)
 		return false
+	case noMemory:
+		t.Full = true
+		return false
 	case badExpansion:
 		m.write(t, 2, t.Sh.Name+": "+r.text+"\n")
 		m.finish(t, 2)
@@ -69,7 +74,7 @@ func (e *expander) try(fn func(*expander)) (stopped any) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case needSubst, badExpansion:
+		case needSubst, badExpansion, noMemory:
 			stopped = r
 		default:
 			panic(r)
@@ -236,6 +241,14 @@ func (e *expander) all(q *syntax.DblQuoted) ([]string, bool) {
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' }
 
 func (e *expander) part(p syntax.WordPart, quoted bool) string {
+	s := e.text(p, quoted)
+	if e.size += len(s); e.size > wordsMax {
+		panic(noMemory{})
+	}
+	return s
+}
+
+func (e *expander) text(p syntax.WordPart, quoted bool) string {
 	switch p := p.(type) {
 	case *syntax.Lit:
 		return unescape(p.Value, quoted)

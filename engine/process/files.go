@@ -81,6 +81,8 @@ func mkdir(c *call) int {
 		why := ""
 		mt, rel := c.m.p.Spec.Find(p)
 		switch {
+		case !nameFits(p):
+			why = tooLong
 		case c.m.isDir(p):
 			if !parents {
 				why = "File exists"
@@ -91,6 +93,8 @@ func mkdir(c *call) int {
 			why = readOnly
 		case !parents && !c.m.isDir(path.Dir(p)):
 			why = notThere
+		case c.m.w.CountFiles(mt.Volume) >= filesMax:
+			why = noSpace
 		default:
 			c.m.w.WriteFile(mt.Volume, rel+"/", "")
 		}

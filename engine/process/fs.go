@@ -20,7 +20,12 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/
 const (
 	notThere = "No such file or directory"
 	readOnly = "Read-only file system"
+	tooLong  = "File name too long"
+	noSpace  = "No space left on device"
 )
+
+// nameFits reports whether Linux takes an absolute path.
+func nameFits(p string) bool { return len(p) < pathMax && len(path.Base(p)) <= nameMax }
 
 // abs makes a path absolute.
 func (t *task) abs(p string) string {
@@ -64,12 +69,17 @@ func (m *machine) writeAbs(p, content string) (why string) {
 	}
 	mt, rel := m.p.Spec.Find(p)
 	switch {
+	case !nameFits(p):
+		return tooLong
 	case mt.ReadOnly:
 		return readOnly
 	case m.isDir(p):
 		return "Is a directory"
 	case p != mt.Path && !m.isDir(path.Dir(p)):
 		return "nonexistent directory"
+	}
+	if _, there := m.w.ReadFile(mt.Volume, rel); !there && m.w.CountFiles(mt.Volume) >= filesMax {
+		return noSpace
 	}
 	m.w.WriteFile(mt.Volume, rel, content)
 	return ""
@@ -112,10 +122,8 @@ func (m *machine) isDir(p string) bool {
 	if p == mt.Path {
 		return true
 	}
-	for _, f := range m.w.ListFiles(mt.Volume) {
-		if strings.HasPrefix(f, rel+"/") {
-			return true
-		}
+	if m.w.AnyFile(mt.Volume, rel+"/") {
+		return true
 	}
 	return slices.ContainsFunc(m.p.Spec.Mounts, func(x Mount) bool { return strings.HasPrefix(x.Path, p+"/") })
 }

@@ -12,11 +12,21 @@ const (
 	commandTime = time.Millisecond      // what it takes to start a command
 	lapTime     = 10 * time.Microsecond // and to go round a loop
 
-	stepsMax  = 100_000 // in one Advance
-	framesMax = 1_000   // of one task
-	tasksMax  = 64
-	eventsMax = 20_000  // in one Advance
-	textMax   = 1 << 20 // of a variable, a pipe, a file that a script writes
+	lapsFast = 1_000                 // rounds of a loop until it is looked at less closely
+	spinLook = 50 * time.Millisecond // how often then
+
+	stepsMax   = 100_000 // in one Advance
+	framesMax  = 1_000   // of one task
+	tasksMax   = 64
+	eventsMax  = 20_000  // in one Advance
+	textMax    = 1 << 20 // of a variable, a pipe, a file that a script writes
+	wordsMax   = 8 << 20 // what the words of one command may grow to
+	filesMax   = 2_000   // of one file system
+	nestMax    = 100     // parentheses of a script within each other
+	pathMax    = 4096    // Linux's PATH_MAX
+	nameMax    = 255     // NAME_MAX
+	stringMax  = 128 << 10
+	stringsMax = 2 << 20 // of arguments and environment together: a quarter of the stack
 )
 
 // machine is a process while it runs up to an instant: it lives for one Advance.
@@ -58,6 +68,7 @@ type task struct {
 	Ports       []int32
 	Laps        int // rounds of loops since it last slept
 	Broken      bool
+	Full        bool // it wants more memory than there is
 	Done        bool
 	Code        int
 	Why         string
@@ -289,6 +300,9 @@ func (m *machine) run() {
 			t.Broken = false
 			m.end(t, 141, "")
 		}
+		if t.Full { // the kernel kills all of the container
+			m.end(m.first(), 137, "OOMKilled")
+		}
 	}
 }
 
@@ -311,7 +325,7 @@ func (m *machine) lap(t *task) {
 		d = time.Second
 	case t.Laps > 5_000:
 		d = 20 * time.Millisecond
-	case t.Laps > 1_000:
+	case t.Laps > lapsFast:
 		d = time.Millisecond
 	}
 	t.At = t.At.Add(d)

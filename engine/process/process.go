@@ -138,6 +138,9 @@ type World interface {
 	WriteFile(volume, path, content string)
 	RemoveFile(volume, path string)
 	ListFiles(volume string) []string // sorted
+	// AnyFile reports whether a path begins with the prefix, CountFiles how many files there are.
+	AnyFile(volume, prefix string) bool
+	CountFiles(volume string) int
 	// Bind takes a port of the network namespace; false: somebody has it.
 	Bind(port int32) bool
 	// Fetch makes an HTTP request; err is what the system's libraries say.
@@ -205,7 +208,14 @@ func (p *Process) Advance(now kernel.Time, w World) (events []Event, next kernel
 		return m.events, 0
 	}
 	for _, t := range p.Tasks {
-		if at, ok := t.due(); ok && (next == 0 || at < next) {
+		at, ok := t.due()
+		switch { // what only goes round is looked at now and then
+		case ok && t.Laps > lapsFast:
+			at = max(at, now.Add(spinLook))
+		case ok && t.Laps > lapsFast/20:
+			at = max(at, now.Add(time.Millisecond))
+		}
+		if ok && (next == 0 || at < next) {
 			next = at
 		}
 	}

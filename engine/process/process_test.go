@@ -43,6 +43,18 @@ func (w *world) ListFiles(v string) []string {
 	return out
 }
 
+func (w *world) AnyFile(v, prefix string) bool {
+	prefix = v + ":" + prefix
+	for f := range w.files {
+		if strings.HasPrefix(f, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) CountFiles(string) int { return len(w.files) }
+
 func (w *world) Fetch(url string) (int, string, string) {
 	switch url {
 	case "http://web/":

@@ -29,6 +29,11 @@ func (m *machine) step(t *task) {
 	case opStart:
 		args := f.Args
 		t.pop()
+		if m.tooLong(args, m.p.Spec.Env) {
+			m.write(t, 2, "exec "+args[0]+": argument list too long\n") // it is runc that cannot go on
+			m.end(t, 255, "")
+			return
+		}
 		m.external(t, args)
 	case opList:
 		if f.Step == len(f.Code.List) {
@@ -494,7 +499,7 @@ func (m *machine) declare(t *task, f *frame, c *syntax.DeclClause) {
 // set gives a variable a value.
 func (t *task) set(name, value string) {
 	if len(value) > textMax {
-		value = value[:textMax]
+		t.Full, value = true, ""
 	}
 	t.Sh.Vars[name] = value
 }

@@ -259,3 +259,12 @@ func TestAgesGoOn(t *testing.T) {
 		}
 	}
 }
+
+// TestNeverStaysNever: a container that could not be started was started at Unix's zero,
+// on every clock.
+func TestNeverStaysNever(t *testing.T) {
+	s := NewShift(kernel.Epoch, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+	if at := s.Out(time.Unix(0, 0)); at.Unix() != 0 {
+		t.Errorf("it becomes %s", at)
+	}
+}

@@ -27,9 +27,13 @@ func NewShift(cluster, client time.Time) Shift {
 	return Shift{client.Truncate(time.Second).Sub(cluster.Truncate(time.Second))}
 }
 
+// never reports whether a time stands for none: no time, or the zero of Unix, which is when
+// a process was started that never was.
+func never(t time.Time) bool { return t.IsZero() || t.Unix() == 0 }
+
 // Out brings one time to the client's clock.
 func (s Shift) Out(t time.Time) time.Time {
-	if t.IsZero() {
+	if never(t) {
 		return t
 	}
 	return t.Add(s.by)
@@ -37,7 +41,7 @@ func (s Shift) Out(t time.Time) time.Time {
 
 // In brings one time to the cluster's clock.
 func (s Shift) In(t time.Time) time.Time {
-	if t.IsZero() {
+	if never(t) {
 		return t
 	}
 	return t.Add(-s.by)
