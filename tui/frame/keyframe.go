@@ -80,3 +80,11 @@ func (k *Keyframes) Prev(i int) int {
 	}
 	return -1
 }
+
+// Mark is one hop as the track of all hops draws it.
+type Mark struct {
+	Step  stage.Step
+	State State
+	Key   bool
+	Lap   bool
+}

@@ -7,14 +7,6 @@ import (
 	"podwalk/tui/ui"
 )
 
-// Mark is one hop as the track draws it.
-type Mark struct {
-	Step  stage.Step
-	State frame.State
-	Key   bool
-	Lap   bool
-}
-
 // Badges draws the step badges: number, word where there is room, state.
 func Badges(r ui.Region, t *theme, f *frame.Frame) {
 	states := f.Steps()
@@ -81,7 +73,7 @@ func badge(r ui.Region, t *theme, x int, s stage.Step, word string, st frame.Sta
 
 // Track draws all known hops as a line with the cursor on it; what went wrong is marked
 // where it happened.
-func Track(r ui.Region, t *theme, marks []Mark, cursor int) {
+func Track(r ui.Region, t *theme, marks []frame.Mark, cursor int) {
 	if r.W < 5 {
 		return
 	}

@@ -18,7 +18,6 @@ import (
 	"podwalk/engine/trace"
 	"podwalk/tui/frame"
 	"podwalk/tui/i18n"
-	"podwalk/tui/panes"
 )
 
 // Timeline is a run that can be looked at from any of its hops. The engine implements
@@ -452,11 +451,11 @@ func (p *Player) focus(hops []trace.Hop) trace.Ref {
 
 // Outline returns, for every known hop, its badge and how it ended: what the timeline
 // draws.
-func (p *Player) Outline() []panes.Mark {
-	out := make([]panes.Mark, p.tl.Len())
+func (p *Player) Outline() []frame.Mark {
+	out := make([]frame.Mark, p.tl.Len())
 	for i := range out {
 		h := p.tl.Hop(i)
-		out[i] = panes.Mark{Step: h.Step(), State: frame.Of(h.Outcome), Key: p.keys.Is(i), Lap: frame.StartsLap(h)}
+		out[i] = frame.Mark{Step: h.Step(), State: frame.Of(h.Outcome), Key: p.keys.Is(i), Lap: frame.StartsLap(h)}
 	}
 	return out
 }

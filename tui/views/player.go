@@ -55,7 +55,7 @@ type Player struct {
 	Typing  bool // the kubectl pane has the keyboard
 	Tried   bool // he has: where there is room it stays for what it said
 	Try     bool // the learner is asked to type: the terminal stands beside the story
-	Marks   []panes.Mark
+	Marks   []frame.Mark
 	Cursor  int
 	Playing bool
 	Speed   float64
