@@ -2,7 +2,9 @@ package kubectl_test
 
 import (
 	"context"
+	"io"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -66,5 +68,15 @@ func TestPublicTimeIsReal(t *testing.T) {
 	}
 	if still != 0 {
 		t.Error("after its client was killed time still goes on")
+	}
+}
+
+// TestUnservedStreams: what this API server has no stream for is refused at once in other
+// terminals too.
+func TestUnservedStreams(t *testing.T) {
+	var errs strings.Builder
+	code, err := kubectl.Exec(context.Background(), "none", []string{"port-forward", "web", "8080:80"}, strings.NewReader(""), io.Discard, &errs)
+	if err != nil || code != 1 || !strings.Contains(errs.String(), "no kubectl port-forward") {
+		t.Errorf("exit %d, %v: %s", code, err, errs.String())
 	}
 }

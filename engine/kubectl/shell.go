@@ -3,10 +3,12 @@ package kubectl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"podwalk/engine/apiserver/serve"
@@ -36,6 +38,10 @@ func (s *Session) Kubectl(line string) (stdout, stderr string, code int) {
 // Where it can, the process becomes kubectl and does not return: whoever stops it, stops
 // kubectl and not its parent.
 func Exec(ctx context.Context, kubeconfig string, args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+	if l := parse(args); slices.Contains(unserved, l.verb) && !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
+		fmt.Fprintln(stderr, "error: "+l.reachesOut(args))
+		return 1, nil
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return 0, err
