@@ -303,7 +303,7 @@ func (e *Engine) labelNodes() {
 		node.ResourceVersion = ""
 		maps.Copy(node.Labels, labels)
 		e.k.Send(kernel.ActorID(stage.APIServer), client.Latency, wire.Request{
-			Client: stage.Kubectl, UserAgent: "kubeadm/" + kube.Version, Credential: wire.Credential{CommonName: "kubernetes-admin", Orgs: []string{"system:masters"}},
+			Client: stage.Kubectl, UserAgent: "kubeadm/" + kube.Version, Credential: Admin,
 			Verb: wire.Update, Resource: kube.Nodes, Name: n.Name, Object: node, Background: true,
 		})
 	}

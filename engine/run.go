@@ -108,7 +108,7 @@ func (r *Run) restart() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.head.Begin()
-	r.frames = nil
+	r.frames, r.gap = nil, keyframeTurns
 	r.keyframe()
 	r.cursor = 0
 }
@@ -330,7 +330,7 @@ func (r *Run) Recreate() error {
 				}
 			}
 			delete(r.clean, ref)
-			k, err := kindNamed(ref.Kind)
+			k, err := kube.Named(ref.Kind)
 			if err != nil {
 				return err
 			}
@@ -357,7 +357,7 @@ func (r *Run) Deadline() time.Duration { return time.Duration(r.Scenario.Deadlin
 func (e *Engine) workloads() []trace.Ref {
 	var out []trace.Ref
 	for _, ref := range e.asked {
-		k, err := kindNamed(ref.Kind)
+		k, err := kube.Named(ref.Kind)
 		if err != nil || (ref.Kind != "Pod" && ref.Kind != "Deployment") {
 			continue
 		}
@@ -370,7 +370,7 @@ func (e *Engine) workloads() []trace.Ref {
 
 // manifest is a workload as somebody would write it: without what the cluster added.
 func (e *Engine) manifest(ref trace.Ref) ([]byte, error) {
-	k, err := kindNamed(ref.Kind)
+	k, err := kube.Named(ref.Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -383,7 +383,7 @@ func (e *Engine) manifest(ref trace.Ref) ([]byte, error) {
 
 // rewrite deletes a workload and creates it again, with a mistake in it.
 func (e *Engine) rewrite(ref trace.Ref, m Mistake) error {
-	k, err := kindNamed(ref.Kind)
+	k, err := kube.Named(ref.Kind)
 	if err != nil {
 		return err
 	}

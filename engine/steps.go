@@ -32,7 +32,7 @@ func (e *Engine) Play(s scenario.Step, namespace string) error {
 	case s.Patch != nil:
 		return e.patch(*s.Patch, namespace)
 	case s.Delete != nil:
-		k, err := kindNamed(s.Delete.Kind)
+		k, err := kube.Named(s.Delete.Kind)
 		if err != nil {
 			return err
 		}
@@ -137,19 +137,8 @@ func inNamespace(k kube.Kind, own, context string) string {
 	return metav1.NamespaceDefault
 }
 
-func kindNamed(name string) (kube.Kind, error) {
-	var known []string
-	for _, k := range kube.Kinds() {
-		if strings.EqualFold(k.Kind.Kind, name) || k.Resource.Resource == strings.ToLower(name) {
-			return k, nil
-		}
-		known = append(known, k.Kind.Kind)
-	}
-	return kube.Kind{}, &UnknownError{What: "kind", Name: name, Known: known}
-}
-
 func (e *Engine) patch(p scenario.Patch, namespace string) error {
-	k, err := kindNamed(p.Kind)
+	k, err := kube.Named(p.Kind)
 	if err != nil {
 		return err
 	}

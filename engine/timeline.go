@@ -13,6 +13,11 @@ import (
 // which re-runs at most that many, stays far below a screen frame.
 const keyframeTurns = 1500
 
+// keyframesMax is how many are kept. Where a run has more, every second one goes, and from
+// then on they lie twice as far apart: a run may get as long as it likes, and a seek in it
+// re-runs a fixed share of it at most.
+const keyframesMax = 128
+
 // Timeline is a run from its beginning to where it has come. Its head runs ahead; a
 // second engine stands at the cursor and is moved back and forth by keyframes and exact
 // re-running. Acting after going back cuts what came after the cursor: a branch.
@@ -23,7 +28,8 @@ type Timeline struct {
 	head   *Engine
 	view   *Engine
 	frames []keyframe
-	cursor int // hops of the story that the view has seen
+	gap    uint64 // events between two keyframes
+	cursor int    // hops of the story that the view has seen
 	// back says that somebody has gone back: the next action begins at the cursor.
 	back   bool
 	branch int
@@ -65,7 +71,7 @@ func NewTimeline(e *Engine) (*Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Timeline{head: e, view: view, cursor: e.log.Len(), moved: make(chan struct{}, 1), watches: map[uint64]doorWatch{}}
+	t := &Timeline{head: e, view: view, cursor: e.log.Len(), gap: keyframeTurns, moved: make(chan struct{}, 1), watches: map[uint64]doorWatch{}}
 	t.keyframe()
 	return t, nil
 }
@@ -91,13 +97,24 @@ func (t *Timeline) mark() {
 		return
 	}
 	n := len(t.frames)
-	if t.head.k.Steps()-t.frames[n-1].snap.Turn() < keyframeTurns {
+	if t.head.k.Steps()-t.frames[n-1].snap.Turn() < t.gap {
 		return
 	}
 	if hops := t.head.log.Len(); n >= 2 && t.frames[n-1].hops == hops && t.frames[n-2].hops == hops {
 		t.frames = t.frames[:n-1]
 	}
 	t.keyframe()
+	if len(t.frames) > keyframesMax {
+		t.frames, t.gap = everySecond(t.frames), 2*t.gap
+	}
+}
+
+func everySecond(frames []keyframe) []keyframe {
+	kept := make([]keyframe, 0, len(frames)/2+1)
+	for i := 0; i < len(frames); i += 2 {
+		kept = append(kept, frames[i])
+	}
+	return kept
 }
 
 // Len returns the number of hops up to the head.

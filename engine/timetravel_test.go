@@ -340,3 +340,28 @@ func TestAsideAndBack(t *testing.T) {
 	})
 	compare(t, there, again)
 }
+
+// TestLongRunsKeepFewKeyframes: however long a run gets, the moments that are kept of it
+// are few, and every hop can still be reached.
+func TestLongRunsKeepFewKeyframes(t *testing.T) {
+	tl, err := engine.NewTimeline(newEngine(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl.KeyframesEvery(2)
+	if err := tl.Act(func(e *engine.Engine) error { return e.ApplyManifest([]byte(deployment), "") }); err != nil {
+		t.Fatal(err)
+	}
+	states := map[int]uint64{}
+	for tl.Run(1, 20*time.Second) {
+		states[tl.Len()] = tl.Seek(tl.Len() - 1).Hash()
+	}
+	if n := tl.Keyframes(); n > engine.KeyframesMax || n < engine.KeyframesMax/4 {
+		t.Errorf("%d keyframes, at most %d", n, engine.KeyframesMax)
+	}
+	for n, hash := range states {
+		if tl.Seek(n-1).Hash() != hash {
+			t.Errorf("hop %d is not what it was", n-1)
+		}
+	}
+}

@@ -314,7 +314,7 @@ func (w *Walk) hopField(name string) (string, error) {
 
 // count returns how many objects of a kind the story's namespace has.
 func (w *Walk) count(kind string) (int, error) {
-	k, err := kindNamed(kind)
+	k, err := kube.Named(kind)
 	if err != nil {
 		return 0, err
 	}
@@ -329,7 +329,7 @@ func (w *Walk) namespace() string {
 }
 
 func (w *Walk) objectField(kind, name, path string) (string, error) {
-	k, err := kindNamed(kind)
+	k, err := kube.Named(kind)
 	if err != nil {
 		return "", err
 	}
@@ -346,7 +346,7 @@ func (w *Walk) objectField(kind, name, path string) (string, error) {
 
 // theOnly is the field of the story's last object of a kind.
 func (w *Walk) theOnly(kind, path string) (string, error) {
-	k, err := kindNamed(kind)
+	k, err := kube.Named(kind)
 	if err != nil {
 		return "", err
 	}
@@ -370,15 +370,6 @@ func (w *Walk) ahead(path string) (v string, err error) {
 		return err
 	})
 	return v, err
-}
-
-func kindNamed(name string) (kube.Kind, error) {
-	for _, k := range kube.Kinds() {
-		if k.Kind.Kind == name {
-			return k, nil
-		}
-	}
-	return kube.Kind{}, fmt.Errorf("there is no kind %q", name)
 }
 
 func field(o runtime.Object, path string) (string, error) {

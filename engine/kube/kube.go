@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -178,6 +179,19 @@ func ByKind(gvk schema.GroupVersionKind) (Kind, bool) {
 		return Kind{}, false
 	}
 	return *k, true
+}
+
+// Named returns the row that somebody means by a name, as kubectl takes it: the kind in any
+// case, or the resource. The error lists the kinds that there are.
+func Named(name string) (Kind, error) {
+	known := make([]string, 0, len(kinds))
+	for _, k := range kinds {
+		if strings.EqualFold(k.Kind.Kind, name) || k.Resource.Resource == strings.ToLower(name) {
+			return k, nil
+		}
+		known = append(known, k.Kind.Kind)
+	}
+	return Kind{}, fmt.Errorf("there is no kind %q; there are: %s", name, strings.Join(known, ", "))
 }
 
 // ResourceOf returns the resource of a typed object; it panics for a type that is not
