@@ -74,7 +74,7 @@ type actor struct {
 type actorState struct {
 	Ready   bool // every cache has been filled once
 	Stopped bool
-	Working bool // a work event is on its way
+	Working bool        // a work event is on its way
 	Busy    kernel.Time // the last sync takes until then
 	RunID   uint64
 	Runs    map[string]runState
