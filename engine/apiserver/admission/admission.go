@@ -1,6 +1,10 @@
 // Package admission holds the API server's admission plugins, one file each: code that
 // may change (mutating) and then refuse (validating) what somebody asks to write. Reads
 // never come here. Upstream: plugin/pkg/admission and k8s.io/apiserver/pkg/admission.
+//
+// Left out: what a cluster brings along itself, webhooks and ValidatingAdmissionPolicies
+// (both are stored, and nobody is asked), and the plugins that kubeadm does not switch on,
+// such as ImagePolicyWebhook.
 package admission
 
 import (
