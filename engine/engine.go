@@ -97,7 +97,8 @@ func (e *Engine) Advance(d time.Duration) { e.k.AdvanceTo(e.k.Now().Add(d)) }
 
 // Command is one thing that came from outside, with the exact place in the run at which
 // it came: after Turn events, at virtual time At. Replaying the commands at their places
-// gives the same run, bit by bit, without starting a kubectl.
+// gives the same run, bit by bit, without starting a kubectl. Requests that only look are
+// commands too: the cluster takes turns to answer them.
 type Command struct {
 	Turn    uint64
 	At      kernel.Time
