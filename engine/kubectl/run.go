@@ -57,7 +57,11 @@ func (s *Session) RunArgs(ctx context.Context, args []string, stdin []byte, env 
 		return Result{Exit: 1, Stderr: "error: kubectl edit needs a terminal of its own. Use kubectl patch, kubectl set image or kubectl scale, " +
 			"or: kubectl get TYPE NAME -o yaml, change the text, kubectl apply -f FILE\n"}
 	}
-	if why := l.reachesOut(args); why != "" {
+	why := l.streams()
+	if why == "" {
+		why = s.reachesOut(l, args)
+	}
+	if why != "" {
 		return Result{Exit: 1, Stderr: "error: " + why + "\n"}
 	}
 	patience := s.cfg.Patience

@@ -3,7 +3,9 @@ package kubectl_test
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +87,37 @@ func TestKubectlIsTheRealOne(t *testing.T) {
 	}
 	if got := s.Complete(context.Background(), "kubectl exp"); strings.Join(got, " ") != "explain expose" {
 		t.Errorf("completion of a verb: %q", got)
+	}
+}
+
+// Another cluster that runs on this machine, with whoever's credentials, is not reached;
+// an address at which nobody answers may be tried, and says so itself.
+func TestOtherClustersAreNotReached(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := "https://" + l.Addr().String()
+	file := filepath.Join(t.TempDir(), "config")
+	config := "apiVersion: v1\nkind: Config\nclusters: [{name: real, cluster: {server: '" + other + "'}}]\n"
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, servetest.New(), kubectl.Config{})
+	for _, line := range []string{"delete pod web --server=" + other, "-s " + other + " get pods", "--kubeconfig=" + file + " get pods"} {
+		r := s.Run(context.Background(), line, nil)
+		if r.Exit != 1 || !strings.HasPrefix(r.Stderr, "error: kubectl is connected to the simulated cluster here") {
+			t.Errorf("$ %s\nexit %d\n%s", line, r.Exit, r.Stderr)
+		}
+	}
+	l.Close()
+	r := s.Run(context.Background(), "get pods --server="+other, nil)
+	if !strings.Contains(r.Stderr, "was refused - did you specify the right host or port?") {
+		t.Errorf("exit %d\n%s", r.Exit, r.Stderr)
+	}
+	r = s.Run(context.Background(), "get pods --kubeconfig=/nonexistent", nil)
+	if r.Stderr != "error: stat /nonexistent: no such file or directory\n" {
+		t.Errorf("exit %d\n%s", r.Exit, r.Stderr)
 	}
 }
 

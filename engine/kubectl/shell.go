@@ -39,7 +39,7 @@ func (s *Session) Kubectl(line string) (stdout, stderr string, code int) {
 // kubectl and not its parent.
 func Exec(ctx context.Context, kubeconfig string, args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	if l := parse(args); slices.Contains(unserved, l.verb) && !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
-		fmt.Fprintln(stderr, "error: "+l.reachesOut(args))
+		fmt.Fprintln(stderr, "error: "+l.streams())
 		return 1, nil
 	}
 	program, err := os.Executable()
