@@ -185,7 +185,7 @@ func (c *command) printVerdict(format string, e *engine.Engine, v engine.Verdict
 		last = c.stderr // stdout is for the program that reads it
 	}
 	for _, ref := range e.Inert() {
-		fmt.Fprintf(c.stderr, "note: %s %s is stored, but nothing in this simulation acts on a %[1]s yet\n", ref.Kind, ref.Name)
+		fmt.Fprintln(c.stderr, c.words().T("trace.inert", "kind", ref.Kind, "name", ref.Name))
 	}
 	if v.Ready {
 		fmt.Fprintln(last, "ready")
