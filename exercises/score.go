@@ -188,7 +188,7 @@ func (a *Attempt) Grade() Score {
 		s.Points /= 2
 		if a.Verdict.Stage == t.Stage {
 			r, _ := rules()
-			s.Amiss = filledText(r.Symptom, strings.NewReplacer("{status}", cmp.Or(s.Status, "-")))
+			s.Amiss = filledText(r.Symptom, strings.NewReplacer("{pod}", a.Variant.Name, "{status}", cmp.Or(s.Status, "-")))
 		}
 	}
 	s.Points = s.Points * (10 - min(a.Hints, 3)) / 10

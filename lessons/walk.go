@@ -11,6 +11,7 @@ import (
 
 	"podwalk/engine"
 	"podwalk/engine/kube"
+	"podwalk/engine/stage"
 	"podwalk/engine/trace"
 )
 
@@ -26,6 +27,7 @@ type Walk struct {
 	answers map[string]string
 	right   map[string]string // answers that the run decided, by anchor
 	tried   map[string]bool   // what the learner was asked to bring about and has
+	began   int               // the hop with which the newest request of the lesson began
 }
 
 // Faults injects a fault of the palette into a run, and takes it away again.
@@ -82,6 +84,9 @@ func (w *Walk) Start() error { w.at = 0; return w.enter() }
 func (w *Walk) enter() error {
 	s := w.Lesson.Steps[w.at]
 	w.Run.Seek(w.target) // what is done now is done at the moment that is shown
+	if len(s.Do) > 0 {
+		w.began = w.Run.Len()
+	}
 	if err := w.Run.Play(s.Do); err != nil {
 		return err
 	}
@@ -162,6 +167,9 @@ func (w *Walk) done(s Step) bool {
 		return false
 	}
 	w.tried[s.At] = true // found once: asking again must not move on to the next like it
+	hops := w.Run.Hops()
+	for w.began = w.target - 1; w.began > 0 && hops[w.began].Stage != stage.Client; w.began-- {
+	}
 	return true
 }
 
@@ -267,7 +275,7 @@ func (w *Walk) fill(text string) (string, error) {
 		"pod":     func(path string) (string, error) { return w.theOnly("Pod", path) },
 		"ahead":   w.ahead,
 		"elapsed": func() string { return w.elapsed().Round(time.Millisecond).String() },
-		"hops":    func() int { return w.target },
+		"hops":    func() int { return w.target - w.began },
 		"count":   w.count,
 	}).Parse(text)
 	if err != nil {
@@ -288,13 +296,14 @@ func (w *Walk) present() (trace.Hop, error) {
 	return hops[w.target-1], nil
 }
 
-// elapsed is the cluster's time from the story's first hop to the present one.
+// elapsed is the cluster's time from the first hop of the newest request to the present
+// one.
 func (w *Walk) elapsed() time.Duration {
 	h, err := w.present()
 	if err != nil {
 		return 0
 	}
-	return h.At.Sub(w.Run.Hops()[0].At)
+	return h.At.Sub(w.Run.Hops()[min(w.began, w.target-1)].At)
 }
 
 func (w *Walk) hopField(name string) (string, error) {

@@ -87,6 +87,8 @@ type Guide interface {
 	Target() int
 	// Held says why the lesson does not go on: "answer", "try", or "" where it may.
 	Held() string
+	// Asked is the command line that the present step asks for, "" for none.
+	Asked() string
 	// Last reports whether this is the last step.
 	Last() bool
 	// Advance goes on to the next step. It may take time: called in a command.

@@ -52,8 +52,14 @@ func (m *Model) answered() bool {
 	if m.verdict != nil {
 		return true
 	}
-	v, done := m.sess.Exercise.Check()
+	v, done := m.check()
 	return done && v.Right
+}
+
+// check is the verdict on an inject exercise, once the learner has seen what decides it.
+func (m *Model) check() (views.Verdict, bool) {
+	v, done := m.sess.Exercise.Check()
+	return v, done && m.play.Cursor() >= v.Hop
 }
 
 // nextDrill leaves this exercise for the next one.
@@ -95,7 +101,7 @@ func (m *Model) answer(id stage.ID) {
 func (m *Model) injectPassage() *frame.Passage {
 	ex := m.sess.Exercise
 	p := &frame.Passage{Title: m.cat.T("inject.title"), Text: ex.Task(m.set.Lang) + "\n\n" + m.cat.T("inject.choose")}
-	if v, done := ex.Check(); done {
+	if v, done := m.check(); done {
 		word := m.cat.T("inject.other", "stage", m.cat.Stage(v.Truth))
 		switch why := v.Why[m.set.Lang]; {
 		case v.Right:

@@ -437,6 +437,9 @@ func (m *Model) kubectlDone(msg kubectlMsg) tea.Cmd {
 			m.play.Travel(g.Target() - 1)
 		case msg.res.Hop >= 0: // something else: the next command shall see what it did
 			m.play.Seek(m.play.Timeline().Len() - 1)
+			if msg.asked {
+				m.notice = m.cat.T("quiz.again", "line", g.Asked())
+			}
 		}
 		return m.nextPasted()
 	}
@@ -582,6 +585,9 @@ func (m *Model) injected(msg injectMsg) {
 	}
 	m.play.Reset(msg.tl)
 	m.notice = m.cat.T("fault.injected", "name", msg.item.Title)
+	if msg.item.Rewrites {
+		m.notice = m.cat.T("fault.rewritten", "name", msg.item.Title)
+	}
 	m.showFailure()
 }
 

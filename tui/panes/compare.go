@@ -27,6 +27,9 @@ func Compare(r ui.Region, t *theme, f *frame.Frame) int {
 	}
 	y := r.Rich(0, 0, r.W, f.Cat.T("compare.title"), t.Dim, t.Dim, t.Dim)
 	y = r.Rich(0, y, r.W, f.Cat.T("compare.alike", "n", alike), t.Text, t.Strong, t.Code)
+	if f.More || len(f.Hops) < f.Total {
+		y = r.Rich(0, y, r.W, f.Cat.T("compare.more"), t.Wait, t.Wait, t.Wait)
+	}
 	if len(differ) == 0 {
 		return y
 	}

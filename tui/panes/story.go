@@ -242,6 +242,13 @@ func question(r ui.Region, t *theme, f *frame.Frame, y int, q *frame.Question, c
 		y++
 		r.Text(0, y, word, st)
 		y = r.Rich(0, y+1, r.W, c.Feedback, t.Text, t.Strong, t.Code)
+		if !c.Right {
+			for _, c := range q.Choices {
+				if c.Right {
+					y = r.Rich(0, y+1, r.W, t.Glyph.Done+" "+c.Text, t.OK, t.OK, t.OK)
+				}
+			}
+		}
 		if q.Onward {
 			y = r.Rich(0, y+1, r.W, f.Cat.T("quiz.next"), t.Dim, t.Dim, t.Dim)
 		}

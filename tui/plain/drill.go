@@ -118,7 +118,9 @@ func (t *Tutor) identify(a *exercises.Attempt, keep Keep) bool {
 	if len(s.Silent) > 0 {
 		t.prose(s.Silent.In(lang))
 	}
+	t.say("", t.words.T("identify.look"))
 	t.prose(a.Variant.Fault.Look.In(lang))
+	t.say("", t.words.T("identify.mend"))
 	t.prose(a.Variant.Fault.Remedy.In(lang))
 	t.say(t.words.T("plain.points", "n", s.Points))
 	return true

@@ -108,7 +108,8 @@ func (d *drill) Answer(id stage.ID) views.Verdict {
 
 func (d *drill) verdict(said stage.ID, s exercises.Score) views.Verdict {
 	v := views.Verdict{
-		Right: said == s.Right, Points: s.Points, Distance: stage.Distance(said, s.Right), Said: said, Truth: s.Right, Hop: -1, Why: map[i18n.Lang]string{},
+		Right: said == s.Right, Points: s.Points, Distance: stage.Distance(said, s.Right), Said: said, Truth: s.Right, Hop: -1,
+		Why: map[i18n.Lang]string{}, Look: map[i18n.Lang]string{}, Mend: map[i18n.Lang]string{},
 	}
 	f := d.a.Variant.Fault
 	for _, l := range i18n.Langs() {
@@ -116,7 +117,8 @@ func (d *drill) verdict(said stage.ID, s exercises.Score) views.Verdict {
 		if against != "" && s.Evidence != nil {
 			against += "\n`" + d.line(s.Evidence) + "`"
 		}
-		v.Why[l] = paragraphs(against, s.Silent.In(lang), f.Look.In(lang), f.Remedy.In(lang))
+		v.Why[l] = paragraphs(against, s.Silent.In(lang))
+		v.Look[l], v.Mend[l] = f.Look.In(lang), f.Remedy.In(lang)
 	}
 	d.decide(&v, s)
 	return v

@@ -130,6 +130,12 @@ func (g *lesson) Target() int { return g.walk.Target() }
 // Held implements app.Guide.
 func (g *lesson) Held() string { return g.walk.Held() }
 
+// Asked implements app.Guide.
+func (g *lesson) Asked() string {
+	step, _ := g.walk.Step()
+	return step.Try
+}
+
 // Last implements app.Guide.
 func (g *lesson) Last() bool { return g.walk.Last() }
 

@@ -74,7 +74,7 @@ func palette(l i18n.Lang) []views.FaultItem {
 	var out []views.FaultItem
 	for _, f := range all {
 		out = append(out, views.FaultItem{
-			ID: f.ID, Step: stage.StepOf(f.Stage), Title: f.Title.In(string(l)), Symptom: f.Symptom.In(string(l)),
+			ID: f.ID, Step: stage.StepOf(f.Stage), Title: f.Title.In(string(l)), Symptom: f.Symptom.In(string(l)), Rewrites: f.Rewrites(),
 		})
 	}
 	return out

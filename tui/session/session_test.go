@@ -236,8 +236,17 @@ func TestLessonSeesWhatTheLearnerDid(t *testing.T) {
 	if !strings.Contains(s, "Type it yourself") {
 		t.Fatalf("the lesson no longer says what to do\n%s", s)
 	}
+	d.Type("k run ngnix --image=nginx")
+	d.Keys("enter")
+	if s := d.Screen(); !strings.Contains(s, "That did not bring about what is asked for: kubectl run nginx") {
+		t.Fatalf("another name is passed over in silence\n%s", s)
+	}
 	d.Type("kubectl run nginx --image=nginx")
-	d.Keys("enter", "n", "n")
+	d.Keys("enter")
+	if s := d.Screen(); !strings.Contains(s, "and 12 hops") {
+		t.Fatalf("what was done before counts for the command that was asked for\n%s", s)
+	}
+	d.Keys("n", "n")
 	if s := d.Screen(); !strings.Contains(s, "Where can the Pod go?") {
 		t.Fatalf("the lesson does not go on\n%s", s)
 	}
@@ -305,7 +314,7 @@ func TestInjectShowsTheFailure(t *testing.T) {
 	d.Keys("G", "f")
 	d.Type("CPU")
 	d.Keys("enter")
-	if s := d.Screen(); !strings.Contains(s, "That is it.") || !strings.Contains(s, "Insufficient cpu") || !strings.Contains(s, "enter: the next") {
+	if s := d.Screen(); !strings.Contains(s, "Done.") || !strings.Contains(s, "Insufficient cpu") || !strings.Contains(s, "enter: the next") {
 		t.Fatalf("the failure is not shown\n%s", s)
 	}
 }

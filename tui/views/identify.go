@@ -40,8 +40,10 @@ type Verdict struct {
 	Said     stage.ID
 	Truth    stage.ID
 	Why      map[i18n.Lang]string // for the answer given
-	Evidence string               // the line that decides
-	Hop      int                  // index of the deciding hop, -1 for none
+	Look     map[i18n.Lang]string // how it is seen, and Mend: how it is put right
+	Mend     map[i18n.Lang]string
+	Evidence string // the line that decides
+	Hop      int    // index of the deciding hop, -1 for none
 }
 
 // Picker is the step and stage picker.
@@ -101,12 +103,18 @@ type Identify struct {
 	Keys   []ui.KeyHelp
 }
 
+// typingWidthMin is how wide the terminal must be for kubectl's usual tables.
+const typingWidthMin = 76
+
 // Draw draws what the user sees on the left, the picker on the right (or below).
 func (v *Identify) Draw(r ui.Region, t *theme.Theme) {
 	x := r.Text(1, 0, "podwalk", t.Brand)
 	r.TextMax(x+2, 0, r.W-x-3, v.Ex.Title(v.Cat.Lang), t.Text)
 	pw := min(max(r.W*36/100, 36), 56)
 	split := r.W - pw - 1
+	if v.Typing && split < typingWidthMin { // the table that is asked for wants the room
+		split = r.W
+	}
 	ui.Rule(r, t, 1, map[int]string{split: t.Glyph.Box.TeeD})
 	ui.Rule(r, t, r.H-2, map[int]string{split: t.Glyph.Box.TeeU})
 	r.VLine(split, 2, r.H-4, t.Glyph.Box.V, t.Line)
@@ -118,6 +126,9 @@ func (v *Identify) Draw(r ui.Region, t *theme.Theme) {
 	}
 	left.TextMax(0, 0, left.W, v.Cat.T("identify.sees"), ts)
 	v.Term.Draw(left.Sub(0, 2, left.W, left.H-2), t, v.Cat, v.Typing)
+	if split == r.W {
+		return
+	}
 	right := r.Sub(split+2, 2, pw-3, r.H-4)
 	y := right.Rich(0, 0, right.W, v.Ex.Task(v.Cat.Lang), t.Strong, t.Strong, t.Code) + 1
 	y = v.Picker.draw(right.Sub(0, y, right.W, right.H-y), t, v.Cat, !v.Typing) + y + 1
@@ -195,6 +206,12 @@ func (v Verdict) Passage(cat *i18n.Catalog) *frame.Passage {
 	}
 	if v.Evidence != "" {
 		s += "\n\n" + cat.T("identify.evidence") + "\n`" + v.Evidence + "`"
+	}
+	if look := v.Look[cat.Lang]; look != "" {
+		s += "\n\n**" + cat.T("identify.look") + "**\n" + look
+	}
+	if mend := v.Mend[cat.Lang]; mend != "" {
+		s += "\n\n**" + cat.T("identify.mend") + "**\n" + mend
 	}
 	s += "\n\n" + v.Onward(cat)
 	return &frame.Passage{Title: truth, Text: s}

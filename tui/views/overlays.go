@@ -50,10 +50,11 @@ func Help(r ui.Region, t *theme.Theme, cat *i18n.Catalog, groups []HelpGroup) {
 
 // FaultItem is a line of the fault palette.
 type FaultItem struct {
-	ID      string
-	Step    stage.Step
-	Title   string
-	Symptom string
+	ID       string
+	Step     stage.Step
+	Title    string
+	Symptom  string
+	Rewrites bool // the workload is written again
 }
 
 // Faults is the palette from which a fault is injected: type to search.

@@ -149,7 +149,9 @@ func (m *Terminal) wrapped(w int) []termLine {
 		l := m.lines[i]
 		switch {
 		case l.kind == 1:
-			out = append(out, termLine{"$ " + l.s, 1})
+			for _, s := range text.Wrap("$ "+l.s, w) {
+				out = append(out, termLine{s, 1})
+			}
 		case tableHead(l.s):
 			j := i
 			for j < len(m.lines) && m.lines[j].kind == 0 && m.lines[j].s != "" {
