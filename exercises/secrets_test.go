@@ -92,3 +92,18 @@ func TestSolutionIsNotGivenAway(t *testing.T) {
 		}
 	})
 }
+
+// TestNoPipesInTexts: the prompt runs kubectl alone, so no text tells to pipe it somewhere.
+func TestNoPipesInTexts(t *testing.T) {
+	faults, err := exercises.Faults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range faults {
+		for lang, text := range map[string]string{"en": f.Look.In("en") + f.Remedy.In("en"), "zh-TW": f.Look.In("zh-TW") + f.Remedy.In("zh-TW")} {
+			if strings.Contains(text, " | ") {
+				t.Errorf("%s (%s): %s", f.ID, lang, text)
+			}
+		}
+	}
+}
