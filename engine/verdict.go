@@ -358,7 +358,7 @@ func (e *Engine) rootOf(h trace.Hop) trace.Hop {
 		}
 		at = c
 	}
-	if root.Stage != h.Stage {
+	if root.Stage != h.Stage || root.Reason == "" {
 		root.Reason, root.Message = h.Reason, h.Message // the words that an administrator sees
 	}
 	return root
