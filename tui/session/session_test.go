@@ -312,7 +312,7 @@ func TestInjectShowsTheFailure(t *testing.T) {
 		t.Fatalf("no hint\n%s", s)
 	}
 	d.Keys("G", "f")
-	d.Type("CPU")
+	d.Type("as much CPU")
 	d.Keys("enter")
 	if s := d.Screen(); !strings.Contains(s, "Done.") || !strings.Contains(s, "Insufficient cpu") || !strings.Contains(s, "enter: the next") {
 		t.Fatalf("the failure is not shown\n%s", s)
